@@ -1,11 +1,12 @@
 //! What security groups let out, held against the calls that failed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::diagnosis::EvidencePointer;
 use super::field_path::FieldPath;
 use super::findings::pointer;
+use super::log_lines;
 use super::tool::{GroupRules, Observations, Rule, Tool};
 
 /// Most rules that are cited.
@@ -166,7 +167,10 @@ fn address_of((text, peer): &Call<'_>) -> Option<Ipv4Addr> {
     let host = |peer: &str| peer.split(':').next().and_then(|host| host.parse().ok());
     peer.and_then(host).or_else(|| {
         let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
-        words.map(|word| word.trim_matches('.')).find_map(|word| word.parse().ok())
+        let found = words.filter_map(|word| word.trim_matches('.').parse().ok());
+        let found: BTreeSet<Ipv4Addr> = found.collect();
+        // Of several, one may be the function's own, and it is not known which.
+        found.first().copied().filter(|_| found.len() == 1)
     })
 }
 
@@ -182,15 +186,23 @@ fn is_in(block: &str, address: Ipv4Addr) -> Option<bool> {
 fn port_of((text, peer): &Call<'_>) -> Option<u16> {
     let of_peer = peer.and_then(|peer| peer.rsplit_once(':')?.1.parse().ok());
     let after = |name: &str| {
-        let rest = text.split_once(name)?.1.trim_start_matches(['=', ' ', ':', '"']);
+        let rest = &text[log_lines::find(text, name)? + name.len()..];
+        let rest = rest.trim_start_matches(['=', ' ', ':', '"']);
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         rest[..end].parse().ok()
     };
-    let of_scheme = || {
-        let has = |scheme: &str| text.contains(scheme);
-        if has("https://") { Some(443) } else { has("http://").then_some(80) }
+    let of_url = || {
+        let of = |scheme: &str, usual: u16| {
+            let (_, rest) = text.split_once(scheme)?;
+            let end = rest.find(['/', '?', ' ', '"', '\'', ')']).unwrap_or(rest.len());
+            match rest[..end].rsplit_once(':') {
+                Some((_, port)) => port.parse().ok(),
+                None => Some(usual),
+            }
+        };
+        of("https://", 443).or_else(|| of("http://", 80))
     };
-    of_peer.or_else(|| after("port")).or_else(of_scheme)
+    of_peer.or_else(|| after("port")).or_else(of_url)
 }
 
 #[cfg(test)]
@@ -212,6 +224,22 @@ mod tests {
         ] {
             assert_eq!(port_of(&(text, peer)), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_port_is_a_word_and_an_address_is_the_peers() {
+        for (text, port) in [
+            ("transport error to db.example, port 5432", Some(5432)),
+            ("GET https://api.example:8443/v1 timed out", Some(8443)),
+            ("GET https://api.example/v1 timed out", Some(443)),
+            ("POST http://api.example timed out", Some(80)),
+            ("transport error", None),
+        ] {
+            assert_eq!(port_of(&(text, None)), port, "{text}");
+        }
+        let address = |text| address_of(&(text, None)).map(|found: Ipv4Addr| found.to_string());
+        assert_eq!(address("dial tcp 10.0.3.4:5432: i/o timeout").as_deref(), Some("10.0.3.4"));
+        assert_eq!(address("dial tcp 10.0.1.5:44321->10.0.3.4:5432: i/o timeout"), None);
     }
 
     #[test]

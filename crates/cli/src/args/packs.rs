@@ -111,7 +111,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["dev", "trigger", "chat", "eval"]),
     ("Inspect", &["sessions", "show", "tail", "open", "compare", "ui", "verify", "export"]),
     ("Decide", &["answer", "cancel", "resume", "halt", "unhalt"]),
-    ("Develop", &["agents", "new", "tools", "mcp", "workflow", "completions", "man"]),
+    ("Develop", &["agents", "new", "check", "tools", "mcp", "workflow", "completions", "man"]),
     (
         "Operate",
         &[
@@ -121,7 +121,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The help of the program with its commands in groups. The global options are told here alone.
+/// The program's help, with its commands in groups. Only this help lists the global options.
 fn grouped(definition: clap::Command) -> clap::Command {
     let about = |name: &str| {
         let command = definition.find_subcommand(name);

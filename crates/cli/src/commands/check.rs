@@ -49,7 +49,7 @@ pub async fn check(
     }
     let names: Vec<_> = servers.names().collect();
     Err(Failure::unknown(problems.join("; ")).hint(format!(
-        "name its command in daybook.toml under [mcp.NAME]; there are {}",
+        "name its command in daybook.toml under [mcp.NAME]; configured servers: {}",
         names.join(", ")
     )))
 }

@@ -93,7 +93,12 @@ fn lines(look: Look, a: &Session, b: &Session, comparison: &Comparison) -> Vec<S
         }
     }
     if comparison.is_cut {
-        lines.push(look.ink(Ink::Faint, "only the first steps of each session are compared"));
+        lines.push(
+            look.ink(
+                Ink::Faint,
+                "only the first steps of each session were compared; `show` has all",
+            ),
+        );
     }
     lines
 }

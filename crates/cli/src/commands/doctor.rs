@@ -52,13 +52,11 @@ impl Seen {
         }
     }
 
-    /// What a check finds in a running stack's health; `what` it does is not there to look at without one.
-    fn find(&self, running: impl FnOnce(&Health) -> Found, what: &str) -> Found {
+    /// What a check finds in the health of a running stack.
+    fn find(&self, running: impl FnOnce(&Health) -> Found) -> Found {
         match self {
             Self::Running(health) => running(health),
-            Self::NotRunning => {
-                Found::Skipped(format!("no stack runs, so {what} was not looked at"))
-            }
+            Self::NotRunning => Found::Skipped("not checked: no stack is running".to_owned()),
             Self::Unclear(failure) => of_failure(failure),
         }
     }
@@ -241,7 +239,7 @@ fn halted(seen: &Seen) -> Found {
         }
         of_halts(&health.halts)
     };
-    seen.find(running, "which agents are halted")
+    seen.find(running)
 }
 
 /// What is found of the halts in force, as the API lists them.
@@ -272,10 +270,10 @@ fn load(seen: &Seen) -> Found {
         )),
         None => unsaid("how many sessions are at work"),
     };
-    seen.find(running, "its load")
+    seen.find(running)
 }
 
-/// Whether the targets of a running stack are told what became of sessions.
+/// Whether a running stack delivers its notices.
 fn notices(seen: &Seen) -> Found {
     let running = |health: &Health| {
         let Some(Notices { targets, failing, undelivered }) = &health.notices else {
@@ -300,7 +298,7 @@ fn notices(seen: &Seen) -> Found {
             None => Found::good(targets.join(", ")),
         }
     };
-    seen.find(running, "nothing is told, because no stack runs")
+    seen.find(running)
 }
 
 /// A text as it is, and anything else as JSON.
@@ -330,7 +328,7 @@ fn clock(seen: &Seen) -> Found {
             )
         }
     };
-    seen.find(running, "its clock")
+    seen.find(running)
 }
 
 /// Whether a running stack signs the log of sessions.
@@ -343,7 +341,7 @@ fn signing(seen: &Seen) -> Found {
         ),
         None => unsaid("whether it signs it"),
     };
-    seen.find(running, "its signing")
+    seen.find(running)
 }
 
 /// How much of the disk is left. The stack's own threshold decides whether that is a problem.
@@ -361,7 +359,7 @@ fn disk(seen: &Seen) -> Found {
         (None, Some(_)) => Found::good("the system does not say how much is left"),
         (None, None) => unsaid("how much of the disk is left"),
     };
-    seen.find(running, "the disk")
+    seen.find(running)
 }
 
 /// How much of a running stack's disk budget is used.
@@ -377,7 +375,7 @@ fn disk_budget(seen: &Seen) -> Found {
         (None, Some(_)) => Found::good("none; set one with --disk-max"),
         (None, None) => unsaid("its disk budget"),
     };
-    seen.find(running, "its disk budget")
+    seen.find(running)
 }
 
 async fn journal(context: &Context, seen: &Seen) -> Vec<Check> {

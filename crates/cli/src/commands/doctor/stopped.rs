@@ -23,14 +23,14 @@ pub(super) async fn checks(context: &Context) -> Vec<Check> {
         ["log of sessions", "disk", "halts"].map(|name| (name, Found::Skipped(why.to_owned())))
     };
     let Ok(folder) = reader::folder(context).await else {
-        return skipped("not looked at, because the data folder is unknown").into();
+        return skipped("not checked: the data folder is unknown").into();
     };
     let file = folder.join(JOURNAL_FILE);
     if !file.exists() {
-        return skipped("nothing to look at: there is no journal").into();
+        return skipped("not checked: there is no journal yet").into();
     }
     let Ok(database) = Database::open_read_only(&file) else {
-        return skipped("not looked at, because the journal cannot be opened").into();
+        return skipped("not checked: the journal cannot be opened").into();
     };
     vec![
         ("log of sessions", log(context, &database).await),
@@ -45,7 +45,7 @@ async fn log(context: &Context, database: &Database) -> Found {
     let verifier = Verifier::new(database.clone(), keys.as_ref(), Trust::default(), None).await;
     match verifier.map(|verifier| verifier.audit) {
         Ok(Audit { problems, .. }) if !problems.is_empty() => Found::bad(problems.join("; "), SEE),
-        Ok(audit) => Found::good(format!("{audit}; no stack runs that would sign more")),
+        Ok(audit) => Found::good(format!("{audit}; not signing: no stack is running")),
         Err(error) => Found::bad(error.to_string(), SEE),
     }
 }

@@ -69,7 +69,7 @@ impl Config {
         let mut responses = BTreeMap::new();
         for (name, by_number) in members(file, "MockedResponses")? {
             let mut parsed = Responses::new();
-            for (numbers, response) in by_number.as_object().into_iter().flatten() {
+            for (numbers, response) in object(by_number, &format!("MockedResponses/{name}"))? {
                 let place = format!("MockedResponses/{name}/{numbers}");
                 let (first, last) = range(numbers)
                     .ok_or_else(|| format!("{place}: expected a number or a range such as 0-2"))?;
@@ -87,6 +87,9 @@ impl Config {
         let machines = machines.map(|(name, machine)| Machine::parse(name, machine));
         let config = Config { machines: machines.collect::<Result<_, _>>()?, responses };
         config.check()?;
+        if config.machines.iter().all(|machine| machine.cases.is_empty()) {
+            return Err("it has no test case".to_owned());
+        }
         Ok(config)
     }
 
@@ -130,7 +133,7 @@ impl Machine {
         let place = format!("StateMachines/{name}");
         let mut cases = Vec::new();
         for (case, states) in members(machine, "TestCases").map_err(|e| format!("{place}: {e}"))? {
-            let states = states.as_object().into_iter().flatten();
+            let states = object(states, &format!("{place}/TestCases/{case}"))?.iter();
             let states = states.map(|(state, mock)| {
                 let mock = mock.as_str().map(str::to_owned);
                 let problem = || format!("{place}/TestCases/{case}/{state}: expected a name");
@@ -138,18 +141,28 @@ impl Machine {
             });
             cases.push((case.clone(), states.collect::<Result<_, String>>()?));
         }
-        let expectations = machine["Expectations"].as_object().cloned().unwrap_or_default();
+        let expectations = match &machine["Expectations"] {
+            Value::Null => Map::new(),
+            expectations => object(expectations, &format!("{place}/Expectations"))?.clone(),
+        };
         for (case, expected) in &expectations {
             let place = format!("{place}/Expectations/{case}");
             if !cases.iter().any(|(known, _)| known == case) {
                 return Err(format!("{place}: there is no test case of this name"));
             }
-            let mut names = expected.as_object().into_iter().flatten().map(|(name, _)| name);
-            if let Some(unknown) = names.find(|name| !EXPECTED.contains(&name.as_str())) {
+            let members = object(expected, &place)?;
+            if let Some(unknown) = members.keys().find(|name| !EXPECTED.contains(&name.as_str())) {
                 return Err(format!("{place}: unknown member {unknown}"));
             }
+            if let Some(states) = members.get("States") {
+                object(states, &format!("{place}/States"))?;
+            }
         }
-        let definition = machine["Definition"].as_str().map(str::to_owned);
+        let definition = match &machine["Definition"] {
+            Value::Null => None,
+            Value::String(path) => Some(path.clone()),
+            _ => return Err(format!("{place}/Definition: expected the path of a file")),
+        };
         Ok(Machine { name: name.to_owned(), definition, cases, expectations })
     }
 }
@@ -163,6 +176,11 @@ impl Response {
         let text = |name: &str| Some(thrown.get(name)?.as_str()?.to_owned());
         Some(Response::Throw { error: text("Error")?, cause: text("Cause").unwrap_or_default() })
     }
+}
+
+/// The members of a value that must be an object. What is of another type would be left out, and its test would pass.
+fn object<'a>(value: &'a Value, place: &str) -> Result<&'a Map<String, Value>, String> {
+    value.as_object().ok_or_else(|| format!("{place}: expected an object"))
 }
 
 /// The members of a required object.
@@ -401,6 +419,7 @@ mod tests {
 
     #[test]
     fn an_invalid_test_file_names_the_place() {
+        let of = |machine: Value| json!({"StateMachines": {"M": machine}, "MockedResponses": {}});
         for (file, problem) in [
             (json!({}), "expected an object MockedResponses"),
             (
@@ -410,6 +429,20 @@ mod tests {
             (
                 json!({"StateMachines": {"M": {"TestCases": {"T": {"S": "A"}}}}, "MockedResponses": {}}),
                 "StateMachines/M/TestCases/T: there is no mocked response A",
+            ),
+            (json!({"StateMachines": {}, "MockedResponses": {}}), "it has no test case"),
+            (of(json!({"TestCases": {"T": 7}})), "StateMachines/M/TestCases/T: expected an object"),
+            (
+                of(json!({"TestCases": {"T": {}}, "Expectations": []})),
+                "StateMachines/M/Expectations: expected an object",
+            ),
+            (
+                of(json!({"TestCases": {"T": {}}, "Expectations": {"T": {"States": []}}})),
+                "StateMachines/M/Expectations/T/States: expected an object",
+            ),
+            (
+                of(json!({"TestCases": {"T": {}}, "Definition": 7})),
+                "StateMachines/M/Definition: expected the path of a file",
             ),
         ] {
             assert_eq!(Config::parse(&file).unwrap_err(), problem);

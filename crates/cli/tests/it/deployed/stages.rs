@@ -80,7 +80,7 @@ impl Stage {
         listed["stateMachines"].as_array().unwrap().len()
     }
 
-    /// The ids of keys that are not about to be deleted.
+    /// The ids of the keys that the alias of the log names.
     async fn keys(&self) -> Vec<String> {
         let listed = self.account.ask("kms", "TrentService.ListAliases", &json!({})).await;
         let ours = listed["Aliases"].as_array().unwrap().iter();
