@@ -53,7 +53,12 @@ impl Axis {
     /// The scale above the axis.
     pub fn heading(&self, look: Look) -> String {
         let length = brief::duration(Duration::from_millis(self.span_ms));
-        let blanks = self.columns.saturating_sub(2 + length.chars().count());
+        let room = self.columns.saturating_sub(2);
+        // `117 h 45 min` does not fit a narrow axis: its smaller units are left out, and what is longer still is cut.
+        let shorter: String = length.split_inclusive(' ').take(2).collect();
+        let length = if length.chars().count() > room { shorter.trim_end() } else { &length };
+        let length: String = length.chars().take(room).collect();
+        let blanks = room - length.chars().count();
         look.ink(Ink::Faint, &format!("├{}{length}┤", "─".repeat(blanks)))
     }
 
@@ -161,6 +166,17 @@ mod tests {
         assert_eq!(drawn(&axis, 400, 799), "    ████        ");
         assert_eq!(drawn(&axis, 800, 1_600), "        ████████");
         assert_eq!(drawn(&axis, 9_000, 1_600), "               ▎");
+    }
+
+    #[test]
+    fn a_long_scale_fits_its_axis() {
+        for hours in [1, 99, 117, 4_321, 87_600, 9_999_999_999] {
+            let axis = axis(hours * 3_600_000 + 45 * 60_000, &[]);
+            let heading = axis.heading(LOOK);
+            assert_eq!(heading.chars().count(), axis.columns, "{heading}");
+            let narrow = Axis { columns: 13, ..axis };
+            assert_eq!(narrow.heading(LOOK).chars().count(), 13, "{}", narrow.heading(LOOK));
+        }
     }
 
     #[test]
