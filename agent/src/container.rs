@@ -31,7 +31,7 @@ use crate::progress::Broadcast;
 use crate::project::Project;
 use crate::tool::parameters::{self, ParameterStore};
 use crate::tool::{Servers, Timeouts};
-use crate::{health, http, measure, trace};
+use crate::{health, http, http_agent, measure, trace};
 
 /// Why the container stopped. `main` prints an error's `Debug`, so this is a readable message.
 pub struct Error(Box<dyn std::error::Error + Send + Sync>);
@@ -62,6 +62,9 @@ impl fmt::Debug for Error {
 pub fn main_with(agents: Arc<[Agent]>) -> Result<(), Error> {
     if std::env::args().nth(1).as_deref() == Some("--healthy") {
         return Ok(health::ping(&environment)?);
+    }
+    if http_agent::is_asked() {
+        http_agent::main();
     }
     start_logging();
     let project = project()?;

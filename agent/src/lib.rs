@@ -23,6 +23,7 @@ pub mod health;
 pub mod heartbeat;
 pub mod host;
 pub mod http;
+pub mod http_agent;
 mod jitter;
 pub mod measure;
 pub mod model;

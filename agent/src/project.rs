@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::http_agent::{self, HttpTable};
 use crate::program::describe::{self, describe};
 
 /// The file's name.
@@ -24,7 +25,8 @@ const FILE_BYTES_MAX: usize = 1024 * 1024;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// The agents by name: each has `command`, `file`, or `prompt` with the other keys of an agent's file.
+    /// The agents by name: each has `command`, `url`, `http_command`, `file`, or `prompt` with the other keys of an agent's
+    /// file.
     #[serde(default)]
     agents: BTreeMap<String, AgentTable>,
     /// The MCP servers by name, with the keys of the servers file. A `command` may be a list.
@@ -42,6 +44,7 @@ struct File {
 enum AgentTable {
     Program(ProgramTable),
     File(FileTable),
+    Http(Box<HttpTable>),
     /// An agent's file without its name.
     Inline(Map<String, Value>),
 }
@@ -203,6 +206,7 @@ impl Project {
         let checked = match self.agents.get(name) {
             None => return Err(invalid("daybook.toml does not name it".to_owned())),
             Some(AgentTable::Program(table)) => return self.program(name, table).await,
+            Some(AgentTable::Http(table)) => return self.http(name, table).await,
             Some(AgentTable::File(FileTable { file })) => {
                 let path = self.folder.join(file);
                 let text = std::fs::read_to_string(&path)
@@ -230,9 +234,7 @@ impl Project {
             environment: table.env.clone(),
             idle: Duration::from_secs(table.idle_seconds.unwrap_or(IDLE_S).into()),
         };
-        let described = describe(&launch).await;
-        let mut described: Description =
-            described.map_err(|source| Error::Program { name: name.to_owned(), source })?;
+        let mut described = described(name, &launch).await?;
         let invalid = |problem: String| Error::Agent { name: name.to_owned(), problem };
         if described.name != name {
             return Err(invalid(format!("its program calls itself `{}`", described.name)));
@@ -244,6 +246,24 @@ impl Project {
         Agent::program(described, launch)
             .map_err(|error| invalid(format!("its schema is not valid: {error}")))
     }
+
+    async fn http(&self, name: &str, table: &HttpTable) -> Result<Agent, Error> {
+        let invalid = |problem: String| Error::Agent { name: name.to_owned(), problem };
+        let host = std::env::current_exe().map_err(|error| invalid(error.to_string()))?;
+        let launch = table.launch(name, &host, &self.folder, variable).map_err(invalid)?;
+        let described = described(name, &launch).await?;
+        Agent::program(described, launch).map_err(|error| invalid(error.to_string()))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the file names the variable")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+async fn described(name: &str, launch: &Launch) -> Result<Description, Error> {
+    let described = describe(launch).await;
+    described.map_err(|source| Error::Program { name: name.to_owned(), source })
 }
 
 impl Setting {
@@ -283,21 +303,34 @@ fn check_agent(name: &str, agent: &toml::Value) -> Result<(), String> {
         return Err(format!("agents.{name} is no table"));
     };
     let place = format!("agents.{name}.");
-    match (table.get("command"), table.get("file"), table.get("prompt")) {
-        (Some(command), None, None) => {
+    let kinds = ["command", "file", "url", "http_command", "prompt"];
+    let kinds: Vec<_> = kinds.into_iter().filter(|kind| table.contains_key(*kind)).collect();
+    match kinds.as_slice() {
+        ["command"] => {
             known(&place, table.keys(), &PROGRAM_KEYS)?;
-            let is_text = |word: &toml::Value| word.is_str();
-            match command.as_array() {
-                Some(words) if !words.is_empty() && words.iter().all(is_text) => Ok(()),
-                _ => Err(format!(
-                    "{place}command is {command}, expected a list of the program and its arguments, such as [\"python3\", \"{name}.py\"]"
-                )),
-            }
+            is_command(&place, "command", &table["command"], name)
         }
-        (None, Some(_), None) => known(&place, table.keys(), &["file"]),
+        ["file"] => known(&place, table.keys(), &["file"]),
+        ["url"] => known(&place, table.keys(), &http_agent::KEYS),
+        ["http_command"] => {
+            known(&place, table.keys(), &http_agent::KEYS)?;
+            is_command(&place, "http_command", &table["http_command"], name)
+        }
         // Its keys are checked with the agent.
-        (None, None, Some(_)) => Ok(()),
-        _ => Err(format!("agents.{name} needs one of `command`, `file` and `prompt`")),
+        ["prompt"] => Ok(()),
+        _ => Err(format!(
+            "agents.{name} needs one of `command`, `url`, `http_command`, `file` and `prompt`"
+        )),
+    }
+}
+
+fn is_command(place: &str, key: &str, command: &toml::Value, name: &str) -> Result<(), String> {
+    let is_text = |word: &toml::Value| word.is_str();
+    match command.as_array() {
+        Some(words) if !words.is_empty() && words.iter().all(is_text) => Ok(()),
+        _ => Err(format!(
+            "{place}{key} is {command}, expected a list of the program and its arguments, such as [\"python3\", \"{name}.py\"]"
+        )),
     }
 }
 
@@ -350,7 +383,14 @@ mod tests {
                 "[agents.a]\nfile = \"x\"\ncritical = []\n",
                 "unknown key `agents.a.critical`; there are file",
             ),
-            ("[agents.a]\n", "agents.a needs one of `command`, `file` and `prompt`"),
+            (
+                "[agents.a]\n",
+                "agents.a needs one of `command`, `url`, `http_command`, `file` and `prompt`",
+            ),
+            (
+                "[agents.a]\nurl = \"http://h\"\ncritical = []\n",
+                "unknown key `agents.a.critical`; there are url, http_command, env, headers, bearer_env, start_seconds, repeat, version, summary",
+            ),
         ] {
             assert_eq!(problem(text), expected);
         }

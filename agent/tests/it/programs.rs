@@ -35,6 +35,7 @@ const DEADLINE: Duration = Duration::from_secs(100);
 enum Kit {
     Python,
     TypeScript,
+    Rust,
 }
 
 impl Kit {
@@ -42,6 +43,11 @@ impl Kit {
     fn all() -> Vec<Self> {
         let mut kits = vec![Self::Python];
         kits.extend(node().map(|_| Self::TypeScript));
+        if rust().exists() {
+            kits.push(Self::Rust);
+        } else {
+            eprintln!("skipped: build it with `cargo build -p daybook-kit --examples`");
+        }
         kits
     }
 
@@ -52,16 +58,17 @@ impl Kit {
             Self::Python => {
                 let environment =
                     [("PYTHONPATH", kit("python")), ("PYTHONDONTWRITEBYTECODE", "1".to_owned())];
-                (["python3", "it.py"].map(str::to_owned), environment.to_vec())
+                (["python3", "it.py"].map(str::to_owned).to_vec(), environment.to_vec())
             }
             Self::TypeScript => {
                 let node = node().unwrap().to_string_lossy().into_owned();
-                ([node, "it.mjs".to_owned()], vec![("KIT", kit("typescript"))])
+                (vec![node, "it.mjs".to_owned()], vec![("KIT", kit("typescript"))])
             }
+            Self::Rust => (vec![rust().to_string_lossy().into_owned()], Vec::new()),
         };
         let environment = environment.into_iter().map(|(name, value)| (name.to_owned(), value));
         Launch {
-            command: command.to_vec(),
+            command,
             folder: here.join("tests/it/programs"),
             environment: environment.collect(),
             idle: Duration::from_secs(6),
@@ -77,6 +84,12 @@ impl Kit {
 #[expect(clippy::disallowed_methods, reason = "how the harness names Node")]
 fn node() -> Option<PathBuf> {
     std::env::var_os("DAYBOOK_TEST_NODE").map(PathBuf::from)
+}
+
+/// The example of the Rust kit; cargo builds it with the tests.
+fn rust() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().and_then(Path::parent).unwrap().join("examples/it")
 }
 
 /// A session of a program.
@@ -375,6 +388,10 @@ async fn a_program_that_misbehaves_fails_with_a_reason() {
             match case {
                 "exit" => assert!(found.contains("the end is near"), "{kit:?}: {found}"),
                 "fork" => assert!(is_gone(world.pid().await).await, "{kit:?}: its child is left"),
+                // A Rust error has no line.
+                "nonsense" if kit == Kit::Rust => {
+                    assert!(found.contains("Error - no such case: nonsense"), "{found}");
+                }
                 "nonsense" => assert!(found.contains("no such case: nonsense (it."), "{found}"),
                 _ => {}
             }
@@ -401,7 +418,8 @@ async fn a_program_that_asks_for_another_effect_diverges() {
             found.contains("under version 1; the program, version 1, asks for tools `n`"),
             "{found}"
         );
-        assert!(found.contains(" at it."), "{kit:?}: {found}");
+        let line = if kit == Kit::Rust { " at sdk/rust/examples/it.rs:" } else { " at it." };
+        assert!(found.contains(line), "{kit:?}: {found}");
     }
 }
 

@@ -64,6 +64,9 @@ use crate::resolve::Action;
 ///
 /// Exits with the command's code, or 64 if two agents have the same name or a graph is invalid.
 pub fn main_with(own: Vec<Agent>) -> ExitCode {
+    if agent::http_agent::is_asked() {
+        agent::http_agent::main();
+    }
     let extensions: Arc<[Extension]> = packs_cli::all(optional()).into();
     let args = match parse(&extensions) {
         Ok(args) => args,

@@ -58,6 +58,14 @@ const TYPESCRIPT: [(&str, &str); 3] = [
     ("daybook.toml", include_str!("../template/typescript/daybook.toml")),
 ];
 
+/// The template in Rust, as a program.
+const RUST: [(&str, &str); 4] = [
+    ("Cargo.toml", include_str!("../template/rust/manifest.toml")),
+    ("src/main.rs", include_str!("../template/rust/src/main.rs")),
+    ("daybook.toml", include_str!("../template/rust/daybook.toml")),
+    (".gitignore", include_str!("../template/gitignore")),
+];
+
 /// Names already used in the new crate: its dependencies, Rust's own crates, its binaries.
 const TAKEN: [&str; 15] = [
     "agent",
@@ -107,11 +115,12 @@ impl NewAgent {
     /// The files, as paths and texts.
     pub fn files(&self) -> Vec<(String, String)> {
         let own: &[_] = match self.language {
-            Language::Rust => {
+            Language::RustGraph => {
                 return self.crate_files().map(|(path, text)| (path.to_owned(), text)).collect();
             }
             Language::Python => &PYTHON,
             Language::Typescript => &TYPESCRIPT,
+            Language::Rust => &RUST,
         };
         // A JSON string is also a TOML string.
         let kit = self.kit().unwrap_or_default();
@@ -128,12 +137,13 @@ impl NewAgent {
         of_agent.chain(others).collect()
     }
 
-    /// The folder of the kit for programs; `None` without a checkout, or for Rust.
+    /// The folder of the kit for programs; `None` without a checkout, or for a graph.
     pub fn kit(&self) -> Option<String> {
         let folder = match self.language {
             Language::Python => "python",
             Language::Typescript => "typescript",
-            Language::Rust => return None,
+            Language::Rust => "rust",
+            Language::RustGraph => return None,
         };
         let Source::Checkout(checkout) = &self.daybook else { return None };
         Some(checkout.join("sdk").join(folder).to_string_lossy().into_owned())
@@ -196,7 +206,7 @@ pub fn resolve(new: args::NewAgent, agents: &[Agent]) -> Result<NewAgent, Failur
                 .hint("pass --daybook DIR or --daybook URL")
         })?,
     };
-    if new.language != Language::Rust && matches!(daybook, Source::Repository(_)) {
+    if new.language != Language::RustGraph && matches!(daybook, Source::Repository(_)) {
         return Err(Failure::usage("--daybook is a URL, and the kits are used from a folder")
             .hint("clone it, and pass the folder"));
     }
@@ -266,6 +276,7 @@ mod tests {
         for (language, file, kit) in [
             (Language::Python, "tidy.py", "\"/a/sdk/python\""),
             (Language::Typescript, "tidy.js", "\"file:/a/sdk/typescript\""),
+            (Language::Rust, "src/main.rs", "path = \"/a/sdk/rust\""),
         ] {
             let daybook = Source::Checkout("/a".into());
             let new = NewAgent { name: "tidy".to_owned(), daybook, language };
@@ -288,7 +299,7 @@ mod tests {
             let new = NewAgent {
                 name: "disk-tidy".to_owned(),
                 daybook: source,
-                language: Language::Rust,
+                language: Language::RustGraph,
             };
             let all: String = new.files().into_iter().map(|(_, text)| text).collect();
             for gone in [TEMPLATE_NAME, "{ DAYBOOK", "disk-tidy::"] {

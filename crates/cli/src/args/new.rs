@@ -13,7 +13,7 @@ pub struct New {
 /// What `new` can create.
 #[derive(Debug, Subcommand)]
 pub enum NewWhat {
-    /// Create an agent in a folder: a program in Python or JavaScript, or a crate in Rust
+    /// Create an agent in a folder: a program in Python, JavaScript or Rust, or a graph in Rust
     #[command(after_help = "\
 Examples:
   daybook new agent janitor --language python
@@ -34,7 +34,7 @@ pub struct NewAgent {
     #[arg(long, value_name = "DIR|URL")]
     pub daybook: Option<String>,
     /// Language of the agent
-    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust-graph")]
     pub language: Language,
 }
 
@@ -45,6 +45,8 @@ pub enum Language {
     Python,
     /// A program with the kit of `sdk/typescript`.
     Typescript,
-    /// A crate with a graph.
+    /// A program with the kit of `sdk/rust`.
     Rust,
+    /// A crate with a graph, which is compiled with Daybook.
+    RustGraph,
 }

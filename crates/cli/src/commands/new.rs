@@ -44,15 +44,16 @@ pub fn agent(context: &Context, new: &NewAgent) -> Result<Exit, Failure> {
     } else {
         output::line(&new.name)?;
     }
-    if new.language == Language::Rust {
+    if new.language == Language::RustGraph {
         output::hint(&format!(
             "Daybook is not on crates.io; this crate uses {}, see its Cargo.toml",
             new.daybook.shown()
         ));
         output::hint(&format!("next: cd {} && cargo test", new.name));
     } else {
+        let build = if new.language == Language::Rust { "cargo build && " } else { "" };
         output::hint(&format!(
-            "next: cd {0} && daybook dev, and there in another terminal: daybook trigger --agent {0} --input input.json --wait",
+            "next: cd {0} && {build}daybook dev, and there in another terminal: daybook trigger --agent {0} --input input.json --wait",
             new.name
         ));
     }

@@ -19,6 +19,7 @@ mod fixture;
 mod fraud;
 mod halts;
 mod harness;
+mod http_agents;
 mod image;
 #[cfg(feature = "live")]
 mod in_account;

@@ -172,3 +172,25 @@ fn a_custom_agent_is_listed_with_its_input_schema() {
     assert_eq!(own["input_schema"]["required"], serde_json::json!(["folder", "bytes_max"]));
     assert!(agents.iter().any(|agent| agent["name"] == "incident"));
 }
+
+/// It depends on the kit alone; cargo builds it in the workspace's target folder, as every crate here.
+#[test]
+fn a_new_program_in_rust_compiles_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = crate::projects::made(folder.path(), "rust");
+    put_program(
+        folder.path(),
+        "cargo",
+        &format!("{}exec '{}' \"$@\"", cargo_script(), env!("CARGO")),
+    );
+    for arguments in [&["test"][..], &["build"]] {
+        let mut command = Command::new("timeout");
+        command.arg(PAGE_WITHIN.as_secs().to_string()).arg(folder.path().join("cargo"));
+        let output = command.args(arguments).current_dir(&made).output().unwrap();
+        let ran = Ran::of(output);
+        assert_eq!(ran.exit, 0, "{ran:#?}");
+    }
+    std::fs::create_dir_all(made.join("target/debug")).unwrap();
+    std::fs::copy(target().join("debug/tidy"), made.join("target/debug/tidy")).unwrap();
+    crate::projects::the_first_run_of(&made, &[]);
+}

@@ -1,7 +1,7 @@
 //! `daybook.toml`: agents that are files, settings, `check`, `doctor`, and what `new agent` makes of it.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -52,24 +52,33 @@ pub fn until(folder: &Path, dev: &Dev, id: &str, status: &str) -> Value {
 /// Makes an agent, runs it to its question, kills the stack, answers, and verifies.
 fn the_first_run(language: &str, arguments: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    let made = run_in(folder.path(), &["new", "agent", "tidy", "--language", language]);
+    the_first_run_of(&made(folder.path(), language), arguments);
+}
+
+/// Makes an agent; its folder.
+pub fn made(folder: &Path, language: &str) -> PathBuf {
+    let made = run_in(folder, &["new", "agent", "tidy", "--language", language]);
     assert_eq!((made.exit, made.stdout.trim()), (0, "tidy"), "{made:#?}");
-    let folder = folder.path().join("tidy");
-    let first = dev(&folder, arguments);
+    folder.join("tidy")
+}
+
+/// Runs a made agent to its question, kills the stack, answers, and verifies.
+pub fn the_first_run_of(folder: &Path, arguments: &[&str]) {
+    let first = dev(folder, arguments);
     let trigger = ["trigger", "--agent", "tidy", "--input", "input.json", "--wait", "--json"];
-    let asked = session(&at(&folder, &first, &trigger));
+    let asked = session(&at(folder, &first, &trigger));
     assert_eq!(asked["status"], "WAITING", "{asked:#}");
     assert_eq!(asked["open_question"]["prompt"], "Delete old.log (82 bytes)?");
     let id = asked["session_id"].as_str().unwrap().to_owned();
     first.kill();
-    let second = dev(&folder, arguments);
-    assert_eq!(at(&folder, &second, &["answer", &id, "--approve"]).exit, 0);
-    let ended = until(&folder, &second, &id, "SUCCEEDED");
+    let second = dev(folder, arguments);
+    assert_eq!(at(folder, &second, &["answer", &id, "--approve"]).exit, 0);
+    let ended = until(folder, &second, &id, "SUCCEEDED");
     let result = json!({ "summary": "1 files deleted.", "findings": ["old.log"] });
     assert_eq!(ended["result"], result);
     assert_eq!(ended["title"], "Tidy box", "{ended:#}");
     assert!(!folder.join("box/old.log").exists() && folder.join("box/new.log").exists());
-    let verified = at(&folder, &second, &["verify", "--all"]);
+    let verified = at(folder, &second, &["verify", "--all"]);
     assert_eq!(verified.exit, 0, "{verified:#?}");
     assert_eq!(second.stop("-TERM"), 0);
 }

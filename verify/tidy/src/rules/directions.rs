@@ -15,6 +15,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("toolkits/asl", &[]),
     ("crates/graph", &["journal"]),
     ("crates/agentfile", &["workflow", "graph"]),
+    // Programs of other people link it, and nothing else of ours.
+    ("sdk/rust", &[]),
     ("crates/agentcore", &["telemetry", "journal", "workflow"]),
     ("invoker", &["telemetry", "journal", "workflow", "graph", "agentcore"]),
     ("packs/checkup", &["graph"]),
@@ -36,6 +38,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "workflow",
             "graph",
             "agentfile",
+            // The program behind which an HTTP agent runs.
+            "daybook-kit",
             "packs",
             "guard",
         ],
