@@ -343,22 +343,27 @@ impl Config {
             link: optional(lookup, LINK, is_link, "an https URL")?,
             stage,
         };
+        config.check_needless()?;
+        Ok(config)
+    }
+
+    /// Refuses settings that would have no effect.
+    fn check_needless(&self) -> Result<(), Invalid> {
         Self::needless(
             SCHEDULE_AGENT,
-            &config.schedule_agent,
-            config.schedule_hours.is_some(),
+            &self.schedule_agent,
+            self.schedule_hours.is_some(),
             SCHEDULE_HOURS,
         )?;
-        Self::needless(LINK, &config.link, config.notify, NOTIFY)?;
-        let of_path = config.variables.iter().find(|(name, _)| *name == env::DAYBOOK_MCP_SERVERS);
+        Self::needless(LINK, &self.link, self.notify, NOTIFY)?;
+        let of_path = self.variables.iter().find(|(name, _)| *name == env::DAYBOOK_MCP_SERVERS);
         let path = of_path.map(|(_, path)| path.clone());
         Self::needless(
             env::DAYBOOK_MCP_SERVERS,
             &path,
-            config.mcp_servers.is_none(),
+            self.mcp_servers.is_none(),
             "an image with the file, not mcpServers",
-        )?;
-        Ok(config)
+        )
     }
 
     /// Refuses a setting that would have no effect.

@@ -100,7 +100,7 @@ async fn everything(ctx: &Context, log: &str) -> Result<Value, Error> {
         let _ = did(log, "fail");
         Err::<Value, _>(ValueError)
     };
-    let failed = ctx.step("fails", Value::Null, fail).await.unwrap_err();
+    let failed = ctx.step("fails", Value::Null, fail).await.expect_err("it fails");
     assert_eq!(failed.kind, Kind::Step);
     let reply = ctx.chat("Say hello.").context(&both).policy(|_| Reply::says("hello")).await?;
     ctx.note("halfway", json!({"seen": 2})).await?;
@@ -115,12 +115,12 @@ async fn everything(ctx: &Context, log: &str) -> Result<Value, Error> {
 
 /// The host's end of stdout, which the kit has moved, is the highest descriptor that is a pipe but stdin and stderr.
 fn to_the_host(bytes: &[u8]) {
-    let stderr = std::fs::read_link("/proc/self/fd/2").unwrap();
+    let stderr = std::fs::read_link("/proc/self/fd/2").expect("a stderr");
     for number in 3..20 {
         let path = format!("/proc/self/fd/{number}");
         let Ok(target) = std::fs::read_link(&path) else { continue };
         if target.to_string_lossy().starts_with("pipe:") && target != stderr {
-            let mut host = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+            let mut host = std::fs::OpenOptions::new().write(true).open(path).expect("a pipe");
             let _ = host.write_all(bytes);
             return;
         }
