@@ -23,6 +23,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
+use crate::tool::answer::cut;
+use crate::tool::process::Keeper;
+
 /// The argument with which a host starts itself as this program.
 pub const COMMAND: &str = "http-agent";
 
@@ -271,12 +274,12 @@ impl Http {
             Some(url) => address(url).map_err(HttpError)?,
             None => {
                 let port = free_port()?;
-                child = Some(self.start(port)?);
+                child = Some(self.start(port).await?);
                 let url = format!("http://127.0.0.1:{port}");
                 address(&url).map_err(HttpError)?
             }
         };
-        self.healthy(&base, child.as_mut()).await?;
+        self.healthy(&base, child.as_mut().map(|(child, _)| child)).await?;
         let request = self.client.post(at(&base, "invocations")).header(SESSION_HEADER, session);
         let response = request.json(input).send().await.map_err(|error| wrong(&base, &error))?;
         let answer = read(&base, response).await?;
@@ -284,8 +287,9 @@ impl Http {
         Ok(answer)
     }
 
-    /// It runs in this program's process group, with which it ends.
-    fn start(&self, port: u16) -> Result<Child, HttpError> {
+    /// It runs in this program's process group, with which the host stops it, and ends with this program if the host is
+    /// killed.
+    async fn start(&self, port: u16) -> Result<(Child, Keeper), HttpError> {
         let [program, arguments @ ..] = self.config.command.as_slice() else {
             return Err(HttpError("`http_command` is empty".to_owned()));
         };
@@ -297,7 +301,8 @@ impl Http {
             .env_remove("DAYBOOK_PROTOCOL");
         command.envs(&self.config.environment).env("PORT", port.to_string());
         command.stdin(Stdio::null()).stdout(std::io::stderr()).kill_on_drop(true);
-        command.spawn().map_err(|error| HttpError(format!("cannot start `{program}`: {error}")))
+        let started = Keeper::start(command).await;
+        started.map_err(|error| HttpError(format!("cannot start `{program}`: {error}")))
     }
 
     /// Waits until the agent says that it is healthy.
@@ -454,7 +459,7 @@ fn wrong(base: &Url, error: &reqwest::Error) -> HttpError {
 }
 
 fn quoted(text: &str) -> String {
-    super::tool::answer::cut(text, QUOTE_CHARS_MAX)
+    cut(text, QUOTE_CHARS_MAX)
 }
 
 #[cfg(test)]

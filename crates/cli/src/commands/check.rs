@@ -123,7 +123,7 @@ mod tests {
             assert_eq!(
                 committed,
                 schema(of),
-                "write it again: daybook check --schema {kind} | jq . >docs/schemas/{name}"
+                "write it again: daybook check --schema {kind} | jq --indent 4 . >docs/schemas/{name}"
             );
         }
     }

@@ -104,6 +104,8 @@ fn an_invocation_that_a_crash_cut_off_is_a_question() {
     let id = trigger(folder, &stack, json!({"prompt": "pay", "seconds": 60}));
     wait(|| invoked(folder).len() == 1);
     stack.kill();
+    let pid = invoked(folder)[0][0].as_u64().unwrap();
+    wait(|| !Path::new(&format!("/proc/{pid}")).exists());
     let stack = dev(folder, &[]);
     let asked = until(folder, &stack, &id, "WAITING");
     let prompt = asked["open_question"]["prompt"].as_str().unwrap();
