@@ -15,7 +15,8 @@ fn title(input: &Value) -> Option<String> {
     text(input, "message")?.lines().next().map(str::to_owned)
 }
 
-/// `None` if the result is not a thread. The verdict is about the last request of the thread.
+/// `None` if the result is not a thread. The verdict is about the last request of the thread, and about those
+/// before it that were not carried out.
 fn conclude(result: &Value) -> Option<Conclusion> {
     let reply = text(result, "reply")?;
     let mut conclusion = Conclusion { title: "Conversation", ..Conclusion::default() };

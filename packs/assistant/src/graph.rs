@@ -284,7 +284,7 @@ fn fold_confirmation(state: &mut AgentState, outcome: Outcome) -> Route {
         let farewell = farewell.to_owned();
         state.drop_plan(source, "not called: the user ended the conversation");
         state.turn.unclear = true;
-        state.ending = state.judged(false);
+        state.end_turn(false);
         state.say(source, Said::Answer(farewell));
         return state.end("asked");
     }
@@ -483,7 +483,7 @@ impl AgentState {
 
     /// The same, for a reply that leaves open whether everything was done.
     fn respond_with(&mut self, source: u32, reply: String, is_unchecked: bool) -> Route {
-        self.ending = self.judged(is_unchecked);
+        self.end_turn(is_unchecked);
         self.say(source, Said::Reply(reply.clone()));
         self.reply = reply;
         self.plan = None;

@@ -50,6 +50,9 @@ pub struct AgentState {
     /// What became of the last turn.
     #[serde(default)]
     pub(super) ending: Ending,
+    /// Whether an earlier request was not carried out, and nothing was carried out since.
+    #[serde(default)]
+    pub(super) is_owing: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -276,6 +279,25 @@ impl AgentState {
             Ending::Open
         } else {
             Ending::Done
+        }
+    }
+
+    /// Ends the turn. A request that was not carried out stays open until a later turn loads, changes or runs something:
+    /// the answer to a question in between does not carry it out.
+    pub(super) fn end_turn(&mut self, is_unchecked: bool) {
+        self.ending = self.judged(is_unchecked);
+        let acted = |step: &LoggedStep| tool::CRITICAL.contains(&step.tool.as_str());
+        self.is_owing = match self.ending {
+            Ending::Done => self.is_owing && !self.turn_steps().iter().any(acted),
+            Ending::Failed | Ending::Open => true,
+        };
+    }
+
+    /// What became of the conversation.
+    pub(super) fn outcome(&self) -> Ending {
+        match self.ending {
+            Ending::Done if self.is_owing => Ending::Open,
+            ending => ending,
         }
     }
 

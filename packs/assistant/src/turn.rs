@@ -58,7 +58,7 @@ impl AgentState {
             "reply": self.reply,
             "thread": self.thread,
             "ended": why,
-            "last_turn": self.ending,
+            "last_turn": self.outcome(),
             "intermediate_steps": self.intermediate_steps,
         })))
     }

@@ -481,3 +481,18 @@ fn words_not_understood_at_the_gate_run_nothing() {
     });
     assert!(heard.ran.is_empty() && heard.reply.contains("`pink`"), "{}", heard.reply);
 }
+
+/// The order before a question may not have been carried out.
+#[test]
+fn an_answered_question_does_not_carry_out_an_earlier_order() {
+    let run = "vancomycin 1.5 g q12h for 3 days";
+    for (lines, expected) in [
+        (&[run, "what is the Cmax?"][..], "done"),
+        (&[run, "frobnicate the dose and run it", "what is the Cmax?"], "open"),
+        (&[run, "frobnicate the dose and run it", "set the dose to 1000 mg and run it"], "done"),
+        (&[run, "frobnicate the dose and run it"], "open"),
+    ] {
+        let heard = hear(lines);
+        assert_eq!(heard.ending, expected, "{lines:?}: {}", heard.reply);
+    }
+}

@@ -219,6 +219,6 @@ fn ten_thousand_waiting_sessions_fill_five_hundred_places() {
     );
     assert_eq!((outcome.done, outcome.failed), (SESSIONS, 0));
     assert!(outcome.last_end < ideal * 11 / 10, "the places are not used");
-    // Each ask is two events of the session, of which there may be a thousand.
+    // Each ask adds two events to its session, and a session may have 1,000.
     assert!(outcome.asks_max < 100, "{}", outcome.asks_max);
 }
