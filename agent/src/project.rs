@@ -10,6 +10,7 @@ use graph::check::nearest;
 use graph::program::{Description, IDLE_S, Launch};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::http_agent::{self, HttpTable};
@@ -40,13 +41,38 @@ struct File {
 
 /// `[agents.NAME]`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(try_from = "Map<String, Value>")]
+#[schemars(untagged, !try_from)]
 enum AgentTable {
     Program(ProgramTable),
     File(FileTable),
     Http(Box<HttpTable>),
     /// An agent's file without its name.
     Inline(Map<String, Value>),
+}
+
+/// What an agent is follows from its key: each table has one of these.
+const KINDS: [&str; 5] = ["command", "file", "url", "http_command", "prompt"];
+
+impl TryFrom<Map<String, Value>> for AgentTable {
+    type Error = String;
+
+    /// An error names the key whose value is wrong.
+    fn try_from(table: Map<String, Value>) -> Result<Self, String> {
+        let kind = KINDS.into_iter().find(|kind| table.contains_key(*kind));
+        let value = Value::Object(table.clone());
+        match kind {
+            Some("command") => typed(&value).map(Self::Program),
+            Some("file") => typed(&value).map(Self::File),
+            Some("url" | "http_command") => typed(&value).map(|http| Self::Http(Box::new(http))),
+            _ => Ok(Self::Inline(table)),
+        }
+    }
+}
+
+fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(value)
+        .map_err(|error| format!("{}: {}", error.path(), error.inner()))
 }
 
 /// An agent that is a program.
@@ -303,8 +329,7 @@ fn check_agent(name: &str, agent: &toml::Value) -> Result<(), String> {
         return Err(format!("agents.{name} is no table"));
     };
     let place = format!("agents.{name}.");
-    let kinds = ["command", "file", "url", "http_command", "prompt"];
-    let kinds: Vec<_> = kinds.into_iter().filter(|kind| table.contains_key(*kind)).collect();
+    let kinds: Vec<_> = KINDS.into_iter().filter(|kind| table.contains_key(*kind)).collect();
     match kinds.as_slice() {
         ["command"] => {
             known(&place, table.keys(), &PROGRAM_KEYS)?;
@@ -397,6 +422,20 @@ mod tests {
         for command in ["[]", "\"python3 x.py\"", "[1]"] {
             let found = problem(&format!("[agents.a]\ncommand = {command}\n"));
             assert!(found.contains("expected a list of the program"), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_named() {
+        for (table, expected) in [
+            ("url = 8080", "url: invalid type: integer `8080`, expected a string"),
+            ("url = \"http://h\"\nstart_seconds = -1", "start_seconds: invalid value"),
+            ("url = \"http://h\"\nrepeat = \"never\"", "repeat: unknown variant `never`"),
+            ("command = [\"x\"]\nenv = 5", "env: invalid type: integer `5`, expected a map"),
+            ("file = 5", "file: invalid type"),
+        ] {
+            let found = problem(&format!("[agents.a]\n{table}\n"));
+            assert!(found.contains(expected), "{table}: {found}");
         }
     }
 

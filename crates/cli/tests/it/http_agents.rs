@@ -43,6 +43,15 @@ print("listening", flush=True)
 ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Agent).serve_forever()
 "#;
 
+/// A folder with the agent, which is started for each session.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "old.py", AGENT);
+    let text = "[agents.old]\nhttp_command = [\"python3\", \"old.py\"]\n";
+    write(folder.path(), "daybook.toml", text);
+    folder
+}
+
 fn trigger(folder: &Path, dev: &Dev, input: Value) -> String {
     let detail = json!({ "agent": "old", "input": input }).to_string();
     let begun = session(&at(folder, dev, &["trigger", "--json", "--detail", &detail]));
@@ -69,10 +78,8 @@ fn wait(what: impl Fn() -> bool) {
 
 #[test]
 fn an_agent_that_is_started_for_its_session_is_invoked_once() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let folder = folder.path();
-    write(folder, "old.py", AGENT);
-    write(folder, "daybook.toml", "[agents.old]\nhttp_command = [\"python3\", \"old.py\"]\n");
     let stack = dev(folder, &[]);
     let id = trigger(folder, &stack, json!({"prompt": "hello", "busy": 1}));
     let ended = until(folder, &stack, &id, "SUCCEEDED");
@@ -96,10 +103,8 @@ fn an_agent_that_is_started_for_its_session_is_invoked_once() {
 /// Whether the agent did its work is not known then: a person decides, and nothing is invoked again before.
 #[test]
 fn an_invocation_that_a_crash_cut_off_is_a_question() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let folder = folder.path();
-    write(folder, "old.py", AGENT);
-    write(folder, "daybook.toml", "[agents.old]\nhttp_command = [\"python3\", \"old.py\"]\n");
     let stack = dev(folder, &[]);
     let id = trigger(folder, &stack, json!({"prompt": "pay", "seconds": 60}));
     wait(|| invoked(folder).len() == 1);
