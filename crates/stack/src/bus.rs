@@ -176,9 +176,7 @@ impl<S: ExecutionStore> Bus<S> {
         }
         self.start(&mut judged).await?;
         self.act(&mut judged).await;
-        if !self.load.is_draining() {
-            self.deliver(&judged).await;
-        }
+        self.deliver(&judged).await;
         let failed = judged.iter().filter(|entry| entry.is_err()).count();
         let entries: Vec<Value> = judged
             .into_iter()
@@ -190,8 +188,14 @@ impl<S: ExecutionStore> Bus<S> {
         Ok(json!({ "FailedEntryCount": failed, "Entries": entries }))
     }
 
-    /// Delivers events to the targets of users' rules.
+    /// Delivers events to the targets of users' rules. A stack that drains starts nothing for them.
     async fn deliver(&self, judged: &[Result<Accepted, EntryError>]) {
+        if self.load.is_draining() {
+            if !matches!(self.executions.user_rules().await, Ok(rules) if rules.is_empty()) {
+                tracing::warn!("The stack drains: events are not delivered to users' rules.");
+            }
+            return;
+        }
         let delivered = async {
             for accepted in judged.iter().flatten() {
                 self.executions.deliver(&accepted.event, &accepted.ingested).await;

@@ -54,7 +54,7 @@ impl Agent {
         self.with("summary", json!(text))
     }
 
-    /// The title of a session; `{field}` stands for a field of the input.
+    /// The title of a session, in which `{field}` is replaced by that field of the input.
     #[must_use]
     pub fn title(self, template: &str) -> Self {
         self.with("title", json!(template))

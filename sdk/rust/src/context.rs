@@ -53,7 +53,7 @@ pub enum Decision {
     Reject,
     Edit,
     Say,
-    /// Nobody answered in time.
+    /// The question expired without an answer.
     Expired,
 }
 
@@ -203,8 +203,8 @@ impl Context {
 
     #[track_caller]
     pub fn sleep<'a>(&self, duration: Duration) -> Effect<'a, ()> {
-        let seconds = match u64::try_from(duration.as_nanos() / 1_000_000_000) {
-            Ok(whole) if duration.subsec_nanos() == 0 => json!(whole),
+        let seconds = match duration.subsec_nanos() {
+            0 => json!(duration.as_secs()),
             _ => json!(duration.as_secs_f64()),
         };
         self.plain(json!({"kind": "sleep", "seconds": seconds}), Location::caller())

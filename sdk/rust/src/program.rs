@@ -69,7 +69,7 @@ struct Open {
     has_work: bool,
     /// The host has asked for the work.
     is_asked: bool,
-    /// Nobody waits any more.
+    /// The agent has dropped the effect's future.
     is_dropped: bool,
     waker: Option<Waker>,
     outcome: Option<Result<Value, EffectError>>,
