@@ -202,4 +202,19 @@ mod tests {
         assert!(lines.is_empty(), "\n{}\n", lines.join("\n"));
         assert!(list.defect.len() >= 20);
     }
+
+    #[test]
+    fn every_listed_defect_is_rust_where_it_is_planted() {
+        let tree = tidy::tree::load(tidy::workspace_root()).expect("git answers");
+        let list: List = toml::from_str(tree.text(LIST).expect("the list")).expect("a list");
+        for defect in &list.defect {
+            let planted = crate::plant::plant(&tree, std::slice::from_ref(defect));
+            for (file, text) in planted.expect("it fits") {
+                if let Err(error) = syn::parse_file(&text) {
+                    let line = error.span().start().line;
+                    panic!("{}: {file}:{line}: {error}", defect.name);
+                }
+            }
+        }
+    }
 }
