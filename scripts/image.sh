@@ -20,7 +20,7 @@ if [ "${1:-}" = --pin ]; then
 fi
 if [ "${1:-}" = --tag ]; then
     version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-    digest=$(find Cargo.toml Cargo.lock rust-toolchain.toml infra/image agent crates invoker journal packs poller \
+    digest=$(find Cargo.toml Cargo.lock rust-toolchain.toml infra/image agent crates invoker journal packs poller sdk/rust \
         toolkits/asl toolkits/tlog \( -name tests -o -name benches -o -name target \) -prune -o -type f -print0 |
         LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
     echo "$version-${digest:0:12}"

@@ -268,7 +268,8 @@ impl<S: Store> Driver<S> {
         })
     }
 
-    /// Work of the program or of this host, which no stop waits for.
+    /// Work of the program or of this host. A stop waits for a critical step alone, because only that one is not
+    /// repeated.
     fn start_local(
         &mut self,
         request: Request,
@@ -276,10 +277,13 @@ impl<S: Store> Driver<S> {
     ) -> BoxFuture<'static, Ended> {
         let (started_at, stop) = (self.session.hlc.now(), self.stop.clone());
         self.spans.begin(&request, started_at);
+        let is_critical = matches!(request.work, Work::Local { intent: Intent::Written, .. });
         Box::pin(async move {
             let brought = tokio::select! {
                 brought = work => brought,
-                () = stop.cancelled() => return Ended::Withheld(request.effect.call),
+                () = stop.cancelled(), if !is_critical => {
+                    return Ended::Withheld(request.effect.call);
+                }
             };
             let usage = Usage::default();
             Ended::Performed(Box::new(Performed {

@@ -56,7 +56,7 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const QUOTE_CHARS_MAX: usize = 300;
 
 /// `[agents.NAME]` of an agent that knows nothing of Daybook.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpTable {
     /// Its address, such as `http://127.0.0.1:8080`.

@@ -40,7 +40,7 @@ struct File {
 }
 
 /// `[agents.NAME]`.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(try_from = "Map<String, Value>")]
 #[schemars(untagged, !try_from)]
 enum AgentTable {
@@ -76,7 +76,7 @@ fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
 }
 
 /// An agent that is a program.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProgramTable {
     /// The program and its arguments. It runs in the folder of this file.
@@ -96,7 +96,7 @@ struct ProgramTable {
 }
 
 /// An agent that is a file.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FileTable {
     /// The path of the agent's YAML file, relative to this file.
@@ -140,7 +140,7 @@ pub enum Error {
 }
 
 /// What the file configures.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Project {
     /// The file; `None` without one.
     pub path: Option<PathBuf>,
@@ -204,6 +204,20 @@ impl Project {
     /// Whether it has agents.
     pub fn has_agents(&self) -> bool {
         !self.agents.is_empty()
+    }
+
+    /// The files that decide what this is: its own, its agents' files, and the files that their commands name.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let in_folder = |path: &Path| self.folder.join(path);
+        let of_agents = self.agents.values().flat_map(|agent| match agent {
+            AgentTable::File(FileTable { file }) => vec![in_folder(file)],
+            AgentTable::Program(table) => {
+                let named = table.command.iter().map(|word| in_folder(word.as_ref()));
+                named.filter(|path| path.is_file()).collect()
+            }
+            AgentTable::Http(_) | AgentTable::Inline(_) => Vec::new(),
+        });
+        self.path.iter().cloned().chain(of_agents).collect()
     }
 
     /// The names of the agents.

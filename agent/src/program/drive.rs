@@ -74,12 +74,39 @@ impl<S: Store> Driver<S> {
             Err(_) => Err(self.give_up(idle(&self, launch.idle)).await),
         };
         match driven {
-            Err(Driven::Stopped) => {
-                drop(process);
-                self.wind_down(under_way).await
-            }
+            Err(Driven::Stopped) => self.let_finish(process, under_way).await,
             Err(driven) => driven,
             Ok(never) => match never {},
+        }
+    }
+
+    /// Winds down, while the program finishes its critical steps: each that is cut off becomes a question.
+    async fn let_finish(&mut self, mut process: Process, under_way: UnderWay) -> Driven {
+        let mut local = std::mem::take(&mut self.local);
+        let untold = std::mem::take(&mut local.to_tell);
+        let finishing = async {
+            for ordinal in untold {
+                let is_awaited =
+                    local.waiting.get(&ordinal).is_some_and(|waiting| !waiting.is_closed());
+                if is_awaited && process.send(&frame::run(ordinal)).await.is_err() {
+                    break;
+                }
+            }
+            while let Ok(said) = process.frame().await {
+                // What else it asks for, its next run asks for again.
+                if let Said::Performed { ordinal, outcome } = said
+                    && let Some(waiting) = local.waiting.remove(&ordinal)
+                {
+                    let _ = waiting.send(outcome);
+                }
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            // First, so that it drops what no stop waits for.
+            biased;
+            driven = self.wind_down(under_way) => driven,
+            never = finishing => never,
         }
     }
 

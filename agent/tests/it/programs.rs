@@ -1,257 +1,50 @@
 //! Agents that are programs, over a real journal: the suite that every kit passes.
 
+mod hosted;
 mod long;
+mod world;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use agent::host::{Config, Host};
-use agent::model::Models;
-use agent::program::describe::describe;
-use agent::settings::Defaults;
-use agent::tool::{Servers, Timeouts};
-use graph::agent::Agent;
-use graph::program::Launch;
 use graph::question::{Answer, Decision};
-use journal::chain::{Author, Head, append};
-use journal::clock::{Clock, Hlc, Stamp};
-use journal::id::{Runner, SessionId};
-use journal::item::Item;
-use journal::sqlite::{Durability, SqliteStore};
-use journal::step::{EffectKind, Ending, Step, StepBody};
-use journal::store::{Condition, Query, Store as _, query_all};
-use journal::{key, read};
+use journal::dynamo::DynamoStore;
+use journal::sqlite::SqliteStore;
+use journal::step::{EffectKind, Step, StepBody};
 use serde_json::{Value, json};
-use workflow::contract::AgentRequest;
-use workflow::trigger::Trigger;
 
-use crate::host::callbacks;
+use self::world::{Kit, Suite, World, is_gone, outcomes};
 
-/// Generous timeout for a loaded machine.
-const DEADLINE: Duration = Duration::from_secs(100);
-
-/// A kit: the program of the suite in its language.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kit {
-    Python,
-    TypeScript,
-    Rust,
-}
-
-impl Kit {
-    /// The kits whose language is installed.
-    fn all() -> Vec<Self> {
-        let mut kits = vec![Self::Python];
-        kits.extend(node().map(|_| Self::TypeScript));
-        if rust().exists() {
-            kits.push(Self::Rust);
-        } else {
-            eprintln!("skipped: build it with `cargo build -p daybook-kit --examples`");
+macro_rules! on_both_hosts {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name::<super::SqliteStore>().await;
+            })+
         }
-        kits
-    }
-
-    fn launch(self) -> Launch {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let kit = |name: &str| here.join("../sdk").join(name).to_string_lossy().into_owned();
-        let (command, environment) = match self {
-            Self::Python => {
-                let environment =
-                    [("PYTHONPATH", kit("python")), ("PYTHONDONTWRITEBYTECODE", "1".to_owned())];
-                (["python3", "it.py"].map(str::to_owned).to_vec(), environment.to_vec())
-            }
-            Self::TypeScript => {
-                let node = node().unwrap().to_string_lossy().into_owned();
-                (vec![node, "it.mjs".to_owned()], vec![("KIT", kit("typescript"))])
-            }
-            Self::Rust => (vec![rust().to_string_lossy().into_owned()], Vec::new()),
-        };
-        let environment = environment.into_iter().map(|(name, value)| (name.to_owned(), value));
-        Launch {
-            command,
-            folder: here.join("tests/it/programs"),
-            environment: environment.collect(),
-            idle: Duration::from_secs(6),
-        }
-    }
-
-    async fn agent(self) -> Agent {
-        let launch = self.launch();
-        Agent::program(describe(&launch).await.unwrap(), launch).unwrap()
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "how the harness names Node")]
-fn node() -> Option<PathBuf> {
-    std::env::var_os("DAYBOOK_TEST_NODE").map(PathBuf::from)
-}
-
-/// The example of the Rust kit; cargo builds it with the tests.
-fn rust() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.parent().and_then(Path::parent).unwrap().join("examples/it")
-}
-
-/// A session of a program.
-struct World {
-    folder: tempfile::TempDir,
-    store: SqliteStore,
-    host: Host<SqliteStore>,
-    session: SessionId,
-    agent: Agent,
-}
-
-impl World {
-    fn new(agent: Agent, session: SessionId) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store =
-            SqliteStore::open(&folder.path().join("journal.db"), Durability::Relaxed).unwrap();
-        let config = Config {
-            agents: [agent.clone()].into(),
-            callbacks: callbacks(),
-            progress: Default::default(),
-            clock: Clock::system(),
-            servers: Servers::default(),
-            timeouts: Timeouts { connect: DEADLINE, init: DEADLINE },
-            models: Models::default(),
-            defaults: Defaults::default(),
-        };
-        let host = Host::new(store.clone(), config);
-        Self { folder, store, host, session, agent }
-    }
-
-    async fn of(kit: Kit) -> Self {
-        Self::new(kit.agent().await, SessionId::fresh())
-    }
-
-    /// Another journal with the first records of this one.
-    async fn cut(&self, after: usize) -> Self {
-        let world = Self::new(self.agent.clone(), self.session.clone());
-        let pk = key::session(&self.session);
-        let items = query_all(&self.store, Query::prefix(pk, key::STEP_PREFIX)).await.unwrap();
-        for item in &items[..after] {
-            world.store.put(Item::clone(item), Condition::Absent).await.unwrap();
-        }
-        world
-    }
-
-    fn log(&self) -> PathBuf {
-        self.folder.path().join("done.log")
-    }
-
-    /// What the program did itself.
-    fn did(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.log()).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
-
-    /// The process that the program named.
-    async fn pid(&self) -> u32 {
-        let waiting = async {
-            loop {
-                let did = self.did();
-                if let Some(pid) = did.iter().find_map(|line| line.strip_prefix("pid ")) {
-                    return pid.parse().unwrap();
+        mod container {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                if super::hosted::dynamodb().is_some() {
+                    super::$name::<super::DynamoStore>().await;
                 }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(DEADLINE, waiting).await.unwrap()
-    }
-
-    async fn steps(&self) -> Vec<Step<Value>> {
-        read::resolved_steps(&self.store, &self.session).await.unwrap()
-    }
-
-    /// Appends a step as another process would.
-    async fn append(&self, epoch: impl FnOnce(u32) -> u32, body: StepBody<Value>) {
-        let steps = self.steps().await;
-        let newest = steps.last().unwrap();
-        let author = Author {
-            session: self.session.clone(),
-            runner: Runner::fresh("test"),
-            expires_at: 4_000_000_000,
-        };
-        let hlc = Hlc::new(Clock::system(), newest.stamp);
-        let (head, epoch) = (Head::after(newest), epoch(newest.epoch));
-        append(&self.store, &hlc, &author, &head, epoch, body).await.unwrap();
-    }
-
-    async fn begin(&self, case: &str, count: u32, budget: Value) {
-        let input = json!({ "case": case, "count": count, "log": self.log() });
-        let detail = json!({ "agent": "it", "input": input, "budget": budget });
-        let supersedes = self.steps().await.last().map_or(0, |step| step.epoch);
-        let request = AgentRequest {
-            session_id: self.session.clone(),
-            invocation_id: "1".to_owned(),
-            attempt: 10 * (supersedes + 1),
-            supersedes,
-            trigger: Trigger::parse(&detail).unwrap(),
-            expires_at: 4_000_000_000,
-            seen: Stamp::default(),
-        };
-        let answer = self.host.invoke(&serde_json::to_vec(&request).unwrap()).await;
-        assert_eq!(
-            (answer.status, &answer.body["outcome"]),
-            (200, &json!("accepted")),
-            "{answer:?}"
-        );
-    }
-
-    async fn done(&self) {
-        let waiting = async {
-            while self.host.has(&self.session) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(DEADLINE, waiting).await.unwrap();
-    }
-
-    /// Runs the session to its end. A person approves everything.
-    async fn ended(
-        &self,
-        case: &str,
-        count: u32,
-        budget: Value,
-    ) -> (Ending, Option<String>, Value) {
-        loop {
-            let steps = self.steps().await;
-            match steps.last().map(|step| (step.seq, &step.body)) {
-                Some((_, StepBody::End { ending, error, payload, .. })) => {
-                    let error = error.as_ref().map(ToString::to_string);
-                    return (*ending, error, payload.clone());
-                }
-                Some((seq, StepBody::Ask { .. })) => {
-                    let answer = Answer::new(seq, Decision::Approve);
-                    self.append(|epoch| epoch, answer.body()).await;
-                }
-                _ => {}
-            }
-            self.begin(case, count, budget.clone()).await;
-            self.done().await;
+            })+
         }
-    }
-
-    async fn completed(&self, case: &str, count: u32) -> Value {
-        let (ending, error, result) = self.ended(case, count, json!({})).await;
-        assert_eq!((ending, error), (Ending::Completed, None), "{case}");
-        result
-    }
-
-    async fn failed(&self, case: &str, count: u32, budget: Value) -> String {
-        let (ending, error, _) = self.ended(case, count, budget).await;
-        assert_eq!(ending, Ending::Failed, "{case}");
-        error.unwrap()
-    }
+    };
 }
+use on_both_hosts;
 
-fn outcomes(steps: &[Step<Value>]) -> Vec<(String, u32)> {
-    let effects = steps.iter().filter(|step| matches!(step.body, StepBody::Outcome { .. }));
-    let effects = effects.filter_map(|step| step.body.effect());
-    let mut names: Vec<_> = effects.map(|effect| (effect.node.clone(), effect.call)).collect();
-    names.sort_by_key(|(_, ordinal)| *ordinal);
-    names
-}
+on_both_hosts!(
+    a_program_resumes_from_every_prefix_and_repeats_nothing,
+    a_recorded_outcome_that_cannot_be_read_ends_the_session,
+    a_critical_step_has_an_intent_and_a_question_after_a_crash,
+    a_program_that_misbehaves_fails_with_a_reason,
+    a_program_that_asks_for_another_effect_diverges,
+    a_program_whose_session_was_claimed_again_is_stopped,
+    a_stop_waits_for_a_critical_step,
+    a_program_whose_session_was_cancelled_is_stopped,
+    a_cancelled_session_performs_nothing_more,
+    a_program_stays_within_its_budget,
+    effects_at_once_have_the_order_of_the_program,
+);
 
 /// What the program does for an effect, as its log names it.
 fn work_of(node: &str) -> Option<&'static str> {
@@ -265,24 +58,10 @@ fn work_of(node: &str) -> Option<&'static str> {
     }
 }
 
-/// Waits until a process that was killed is gone.
-async fn is_gone(pid: u32) -> bool {
-    for _ in 0..200 {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-        // Its new parent may not have reaped it yet.
-        if stat.map_or(true, |stat| stat.contains(") Z ")) {
-            return true;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    false
-}
-
 /// A runner that dies between any two records loses nothing: this is each crash point of the journal.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_program_resumes_from_every_prefix_and_repeats_nothing() {
+async fn a_program_resumes_from_every_prefix_and_repeats_nothing<S: Suite>() {
     for kit in Kit::all() {
-        let whole = World::of(kit).await;
+        let whole = World::<S>::of(kit).await;
         let result = whole.completed("everything", 0).await;
         // One language writes a whole fraction as `1.0`, another as `1`.
         let alike = |value: &Value| value.to_string().replace(".0", "");
@@ -316,9 +95,8 @@ async fn a_program_resumes_from_every_prefix_and_repeats_nothing() {
 }
 
 /// Whether the effect was performed is unknown then, so it must not be performed again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_recorded_outcome_that_cannot_be_read_ends_the_session() {
-    let whole = World::of(Kit::Python).await;
+async fn a_recorded_outcome_that_cannot_be_read_ends_the_session<S: Suite>() {
+    let whole = World::<S>::of(Kit::Python).await;
     whole.completed("everything", 0).await;
     let steps = whole.steps().await;
     let is_first = |step: &Step<Value>| {
@@ -339,10 +117,9 @@ async fn a_recorded_outcome_that_cannot_be_read_ends_the_session() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_critical_step_has_an_intent_and_a_question_after_a_crash() {
+async fn a_critical_step_has_an_intent_and_a_question_after_a_crash<S: Suite>() {
     for kit in Kit::all() {
-        let whole = World::of(kit).await;
+        let whole = World::<S>::of(kit).await;
         whole.completed("everything", 0).await;
         let steps = whole.steps().await;
         let intents: Vec<_> = (0..steps.len())
@@ -371,8 +148,7 @@ async fn a_critical_step_has_an_intent_and_a_question_after_a_crash() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_misbehaves_fails_with_a_reason() {
+async fn a_program_that_misbehaves_fails_with_a_reason<S: Suite>() {
     for kit in Kit::all() {
         for (case, error) in [
             ("exit", "ProgramError: Exited - the program exited without `end`: exit status: 3"),
@@ -382,7 +158,7 @@ async fn a_program_that_misbehaves_fails_with_a_reason() {
             ("fork", "ProgramError: Exited - the program exited without `end`: exit status: 4"),
             ("nonsense", "ProgramError: "),
         ] {
-            let world = World::of(kit).await;
+            let world = World::<S>::of(kit).await;
             let found = world.failed(case, 0, json!({})).await;
             assert!(found.starts_with(error), "{kit:?}, {case}: {found}");
             match case {
@@ -399,10 +175,9 @@ async fn a_program_that_misbehaves_fails_with_a_reason() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_asks_for_another_effect_diverges() {
+async fn a_program_that_asks_for_another_effect_diverges<S: Suite>() {
     for kit in Kit::all() {
-        let whole = World::of(kit).await;
+        let whole = World::<S>::of(kit).await;
         whole.completed("count", 3).await;
         // Another program's first effect: the second of this one.
         let mut body = whole.steps().await[2].body.clone();
@@ -423,10 +198,9 @@ async fn a_program_that_asks_for_another_effect_diverges() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_program_whose_session_was_claimed_again_is_stopped() {
+async fn a_program_whose_session_was_claimed_again_is_stopped<S: Suite>() {
     for kit in Kit::all() {
-        let world = World::of(kit).await;
+        let world = World::<S>::of(kit).await;
         world.begin("hang in a step", 3, json!({})).await;
         let pid = world.pid().await;
         let claim = StepBody::Claim {
@@ -443,24 +217,76 @@ async fn a_program_whose_session_was_claimed_again_is_stopped() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_program_stays_within_its_budget() {
+/// Cut off, it would be a question.
+async fn a_stop_waits_for_a_critical_step<S: Suite>() {
     for kit in Kit::all() {
-        let world = World::of(kit).await;
+        let world = World::<S>::of(kit).await;
+        world.begin("critical", 1, json!({})).await;
+        world.pid().await;
+        world.stop().await;
+        let last = world.steps().await.pop().unwrap().body;
+        let is_its_outcome =
+            matches!(&last, StepBody::Outcome { effect, .. } if effect.node == "slow");
+        assert!(is_its_outcome, "{kit:?}: {last:?}");
+        let resumed = world.cut(world.steps().await.len()).await;
+        let before = world.did();
+        assert_eq!(resumed.completed("critical", 1).await["done"], "yes", "{kit:?}");
+        assert_eq!(resumed.steps().await.iter().filter(|it| is_question(it)).count(), 0);
+        assert_eq!(world.did(), before, "{kit:?}: it is not performed again");
+    }
+}
+
+fn is_question(step: &Step<Value>) -> bool {
+    matches!(step.body, StepBody::Ask { .. })
+}
+
+async fn a_program_whose_session_was_cancelled_is_stopped<S: Suite>() {
+    for kit in Kit::all() {
+        let world = World::<S>::of(kit).await;
+        world.begin("hang in a step", 3, json!({})).await;
+        let pid = world.pid().await;
+        world.cancel().await;
+        world.done().await;
+        assert!(is_gone(pid).await, "{kit:?}: the program still runs");
+        assert_eq!(world.did().len(), 1, "{kit:?}: the step after it was performed");
+        world.is_cancelled(kit).await;
+    }
+}
+
+/// Also between two runners, and while a question is open.
+async fn a_cancelled_session_performs_nothing_more<S: Suite>() {
+    for kit in Kit::all() {
+        let whole = World::<S>::of(kit).await;
+        whole.completed("everything", 0).await;
+        let steps = whole.steps().await;
+        let before = whole.did();
+        for cut in 1..steps.len() {
+            let world = whole.cut(cut).await;
+            world.cancel().await;
+            let (_, answer) = world.invoke("everything", 0, json!({})).await;
+            assert_eq!(answer["outcome"], "ended", "{kit:?}, cut after {cut}");
+            world.is_cancelled(kit).await;
+            assert_eq!(whole.did(), before, "{kit:?}, cut after {cut}");
+        }
+    }
+}
+
+async fn a_program_stays_within_its_budget<S: Suite>() {
+    for kit in Kit::all() {
+        let world = World::<S>::of(kit).await;
         let found = world.failed("chats", 5, json!({ "calls": 3 })).await;
         assert!(found.starts_with("BudgetError: "), "{kit:?}: {found}");
         assert_eq!(outcomes(&world.steps().await).len(), 3, "{kit:?}");
-        let world = World::of(kit).await;
+        let world = World::<S>::of(kit).await;
         let found = world.failed("hang in a step", 60, json!({ "seconds": 2 })).await;
         assert!(found.starts_with("BudgetError: "), "{kit:?}: {found}");
         assert!(is_gone(world.pid().await).await, "{kit:?}: the program still runs");
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn effects_at_once_have_the_order_of_the_program() {
+async fn effects_at_once_have_the_order_of_the_program<S: Suite>() {
     for kit in Kit::all() {
-        let world = World::of(kit).await;
+        let world = World::<S>::of(kit).await;
         let found = world.completed("gather", 300).await["found"].clone();
         assert_eq!(found, json!((0..300).collect::<Vec<_>>()), "{kit:?}");
     }

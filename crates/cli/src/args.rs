@@ -303,6 +303,9 @@ pub struct Dev {
     /// Let triggers name files below this folder, as they may below the working directory; repeatable
     #[arg(long, value_name = "PATH")]
     pub allow: Vec<PathBuf>,
+    /// Check what a start needs, and exit
+    #[arg(long)]
+    pub check: bool,
     #[command(flatten)]
     pub load: load::Caps,
     /// The options that packs add.

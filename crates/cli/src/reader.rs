@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use graph::agent::Agent;
@@ -14,6 +14,8 @@ use journal::sqlite::OpenError;
 use journal::step::Step;
 use journal::{listing, read};
 use serde_json::Value;
+use stack::executions::{ExecutionStore as _, RUNNING};
+use stack::names;
 use stack::stack::JOURNAL_FILE;
 use stack::store::{Database, Journal};
 use stack::view::Session;
@@ -25,6 +27,12 @@ use crate::resolve::Context;
 
 /// The default folder of the local stack.
 pub const DEFAULT_FOLDER: &str = ".daybook";
+
+/// How long a session's first record may take after its execution has started, on a busy machine.
+const BEGUN_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often a session that has just started is read until its first record is there.
+const BEGUN_POLL: Duration = Duration::from_millis(20);
 
 /// Shortest id prefix that is accepted, in characters.
 const PREFIX_CHARS_MIN: usize = 6;
@@ -180,12 +188,25 @@ impl Reader {
         let id = self.find(text).await?;
         let unreadable =
             || format!("cannot read session {id}; `daybook verify {id}` reports the damage");
-        let events = read::events(&self.store, &id).await.with_context(unreadable)?;
+        let mut events = read::events(&self.store, &id).await.with_context(unreadable)?;
+        let deadline = Instant::now() + BEGUN_WITHIN;
+        while events.is_empty() && self.has_begun(&id).await? && Instant::now() < deadline {
+            tokio::time::sleep(BEGUN_POLL).await;
+            events = read::events(&self.store, &id).await.with_context(unreadable)?;
+        }
         let steps = read::shown_steps(&self.store, &id).await.with_context(unreadable)?;
         if events.is_empty() && steps.is_empty() {
             return Err(no_session(id.as_str()));
         }
         Ok(Loaded { id, events, steps, agents: Arc::clone(&self.agents) })
+    }
+
+    /// Whether the session's execution has started: its first record follows.
+    async fn has_begun(&self, id: &SessionId) -> Result<bool, Failure> {
+        let Some(database) = self.store.here() else { return Ok(false) };
+        let arn = names::execution_arn(names::STATE_MACHINE, id.as_str());
+        let execution = database.find(&arn).await.context("cannot read the executions")?;
+        Ok(execution.is_some_and(|execution| execution.status == RUNNING))
     }
 }
 

@@ -78,6 +78,15 @@ async fn it(ctx: Context, input: Input) -> Result<Value, Error> {
             }
             Ok(json!({}))
         }
+        "critical" => {
+            let slow = async || {
+                did(log, &format!("pid {}", std::process::id()))?;
+                sleep(input.count);
+                Ok::<_, IoError>(json!("yes"))
+            };
+            let done: Value = ctx.critical_step("slow", input.count, slow).await?;
+            Ok(json!({"done": done}))
+        }
         "hang in a step" => {
             let hang = async || {
                 did(log, &format!("pid {}", std::process::id()))?;

@@ -55,6 +55,13 @@ const it = agent("it", { version: 1, input: { type: "object" }, result: { type: 
     for (const _ of numbers) await ctx.chat("Say hello.", hello);
     return {};
   }
+  if (name === "critical") {
+    const slow = (seconds) => {
+      hang(seconds);
+      return "yes";
+    };
+    return { done: await ctx.step({ name: "slow", critical: true }, slow, count) };
+  }
   if (name === "hang in a step") {
     await ctx.step("hang", hang, count);
     await ctx.step("after", work, 1);

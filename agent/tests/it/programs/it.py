@@ -28,6 +28,10 @@ def it(ctx: Context, case: str, log: str, count: int = 0) -> dict:
         did(f"pid {os.getpid()}")
         time.sleep(seconds)
 
+    def slow(seconds):
+        hang(seconds)
+        return "yes"
+
     if case == "everything":
         first = ctx.step("first", work, 1)
         both = ctx.gather(ctx.step.later("second", work, 2), ctx.step.later("third", work, 3))
@@ -55,6 +59,9 @@ def it(ctx: Context, case: str, log: str, count: int = 0) -> dict:
         for _ in range(count):
             ctx.chat("Say hello.", policy=lambda messages: "hello")
         return {}
+    if case == "critical":
+        done = ctx.step("slow", slow, count, critical=True)
+        return {"done": done}
     if case == "hang in a step":
         ctx.step("hang", hang, count)
         ctx.step("after", work, 1)

@@ -45,6 +45,16 @@ pub fn man(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
+/// An agent as `agents --json` lists it.
+pub fn listing(agent: &Agent) -> Value {
+    let versions: Vec<_> = agent.versions().map(Agent::version).collect();
+    json!({
+        "name": agent.name(), "version": agent.version(), "versions": versions,
+        "summary": agent.summary(),
+        "servers": agent.servers(), "critical": agent.critical(), "input_schema": agent.input_schema(),
+    })
+}
+
 /// Lists the agents.
 ///
 /// # Errors
@@ -52,12 +62,7 @@ pub fn man(context: &Context) -> Result<Exit, Failure> {
 pub fn agents(context: &Context) -> Result<Exit, Failure> {
     if context.json {
         for agent in context.agents.iter() {
-            let versions: Vec<_> = agent.versions().map(Agent::version).collect();
-            output::json(&json!({
-                "name": agent.name(), "version": agent.version(), "versions": versions,
-                "summary": agent.summary(),
-                "servers": agent.servers(), "critical": agent.critical(), "input_schema": agent.input_schema(),
-            }))?;
+            output::json(&listing(agent))?;
         }
         return Ok(Exit::Succeeded);
     }

@@ -58,15 +58,15 @@ impl Running {
     }
 }
 
-/// Starts the stack for `dev`.
+/// The configuration of the stack for `dev`.
 ///
 /// # Errors
-/// When it cannot listen, or its folder or workflow is unusable.
+/// When a setting is invalid, or a file that it names.
 pub async fn for_dev(
     context: &Context,
     options: &args::Dev,
     environment: &StackEnvironment,
-) -> Result<Running, Failure> {
+) -> Result<Config, Failure> {
     let environment = &caps::with_options(environment, &options.load);
     let roots = roots(context, &options.allow, environment)?;
     let mut config = config(context, &options.listen, environment, &roots).await?;
@@ -90,7 +90,7 @@ pub async fn for_dev(
     if let Some(file) = &options.functions {
         config.functions = functions(file)?;
     }
-    start(config).await
+    Ok(config)
 }
 
 /// Starts a stack at the endpoint's address for one run.
@@ -125,7 +125,11 @@ pub async fn for_eval(
     start(config).await
 }
 
-async fn start(config: Config) -> Result<Running, Failure> {
+/// Starts a stack.
+///
+/// # Errors
+/// When it cannot listen, or its folder or workflow is unusable.
+pub async fn start(config: Config) -> Result<Running, Failure> {
     let folder = config.data.clone();
     let stack = Stack::start(config).await.map_err(|error| {
         let hint = match &error {

@@ -142,7 +142,8 @@ impl Dev {
         Self::ready_with(command, Stdio::null())
     }
 
-    fn ready_with(command: &mut Command, log: Stdio) -> Self {
+    /// The same, with its stderr.
+    pub fn ready_with(command: &mut Command, log: Stdio) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();

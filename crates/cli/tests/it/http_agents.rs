@@ -55,10 +55,7 @@ fn folder() -> tempfile::TempDir {
 fn trigger(folder: &Path, dev: &Dev, input: Value) -> String {
     let detail = json!({ "agent": "old", "input": input }).to_string();
     let begun = session(&at(folder, dev, &["trigger", "--json", "--detail", &detail]));
-    let id = begun["session_id"].as_str().unwrap().to_owned();
-    // Its first record follows the answer to the trigger.
-    wait(|| at(folder, dev, &["show", &id, "--json"]).exit != 2);
-    id
+    begun["session_id"].as_str().unwrap().to_owned()
 }
 
 fn invoked(folder: &Path) -> Vec<Value> {

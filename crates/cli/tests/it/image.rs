@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::harness::{DEADLINE, run, tool};
 use crate::page::root;
+use crate::projects::block;
 
 /// The image's user id, which has no account on this machine.
 const USER: u32 = 10_001;
@@ -24,6 +25,18 @@ fn the_linter_finds_nothing_in_the_dockerfile() {
     std::fs::write(&broken, text).unwrap();
     let bad = run(Command::new(&linter).arg(&broken));
     assert!(bad.stdout.contains("DL3002"), "{bad:#?}");
+}
+
+/// The one for agents of a user's own. Its base has the tag that its reader gave it, and the version of Python is Debian's.
+#[test]
+fn the_linter_finds_nothing_in_the_documented_dockerfile() {
+    let Some(linter) = tool("DAYBOOK_TEST_HADOLINT") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("Dockerfile");
+    std::fs::write(&file, block("docs/configuration.md", "dockerfile")).unwrap();
+    let linted =
+        run(Command::new(&linter).args(["--ignore", "DL3006", "--ignore", "DL3008"]).arg(&file));
+    assert_eq!((linted.exit, linted.stdout.as_str()), (0, ""), "{linted:#?}");
 }
 
 /// Creates the image's files in a folder.

@@ -48,6 +48,7 @@ mod projects;
 mod pruning;
 mod reader;
 mod recovery;
+mod reload;
 mod runs;
 #[cfg(feature = "live")]
 mod servers;

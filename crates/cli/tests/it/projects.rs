@@ -194,7 +194,7 @@ impl Drop for Model {
 }
 
 /// The first block of this kind on a page.
-fn block(page: &str, kind: &str) -> String {
+pub fn block(page: &str, kind: &str) -> String {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     let rest = text.split_once(&format!("```{kind}\n")).unwrap().1;
     rest.split_once("```").unwrap().0.to_owned()
