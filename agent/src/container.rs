@@ -198,6 +198,15 @@ async fn run(agents: Arc<[Agent]>, project: Project) -> Result<(), Error> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        () = host.outlives() => {
+            // The platform ends it; until then it answers that it takes no session.
+            tracing::info!("The host is near the end of its lifetime; its sessions go on in others.");
+            host.hand_over().await;
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
     }
     host.shutdown().await;
     trace::flush().await;

@@ -6,6 +6,7 @@ mod records;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -24,6 +25,7 @@ use journal::store::{Error, Retry, Store};
 use journal::version;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use workflow::limits::HAND_OVER_WITHIN;
 
 use crate::halts;
 use crate::jitter::{JITTER, share};
@@ -75,6 +77,8 @@ pub struct Driver<S> {
     pub tool_timeout: Duration,
     /// Cancelled to stop the driver.
     pub stop: CancellationToken,
+    /// Whether it stops because its host hands the session over, which leaves it more time.
+    pub hands_over: Arc<AtomicBool>,
     pub spans: Spans,
     /// Says which metrics and log lines the agent wants.
     pub profile: &'static Profile,
@@ -377,11 +381,12 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Journals the outcomes that arrive within [`STOP_TIMEOUT`]; starts nothing, and does not end the
-    /// session.
+    /// Journals the outcomes that arrive within [`STOP_TIMEOUT`], or [`HAND_OVER_WITHIN`]; starts nothing, and does
+    /// not end the session.
     pub(crate) async fn wind_down(&mut self, mut under_way: UnderWay) -> Driven {
         let clock = self.session.hlc.clock().clone();
-        let until = clock.now().after(STOP_TIMEOUT);
+        let is_hand_over = self.hands_over.load(Ordering::Acquire);
+        let until = clock.now().after(if is_hand_over { HAND_OVER_WITHIN } else { STOP_TIMEOUT });
         while let Some(Some(ended)) =
             clock.timeout(until.since(clock.now()), under_way.next()).await
         {

@@ -2,7 +2,7 @@
 
 use aws_sdk_sfn::Client;
 use journal::clock::Stamp;
-use journal::lease::{Hold, Holder, Lease, WhyHeld};
+use journal::lease::{Hold, Holder, HostEnd, HowHostEnded, Lease, WhyHeld};
 use journal::store::Store;
 use workflow::limits::{HEARTBEAT_INTERVAL, SILENT_AFTER};
 
@@ -67,12 +67,19 @@ pub enum Left {
     Waiting,
     /// Paused until a halt ends.
     Halted,
+    /// To the next host, because this one comes near the end of its lifetime.
+    ToNextHost,
 }
 
 /// Releases the lease: no heartbeat follows in this epoch.
 pub async fn release<S: Store>(session: &ClaimedSession<S>, left: Left) {
     let hold = Hold { why: WhyHeld::Halted, agent: session.agent.to_owned(), invocation: None };
-    let holder = if left == Left::Halted { Holder::Held(hold) } else { Holder::None };
+    let end = HostEnd { how: HowHostEnded::HandedOver, at: session.hlc.now() };
+    let holder = match left {
+        Left::Halted => Holder::Held(hold),
+        Left::ToNextHost => Holder::Ended(end),
+        Left::ToOthers | Left::Waiting => Holder::None,
+    };
     let lease = Lease {
         epoch: session.epoch,
         holder,
@@ -82,7 +89,9 @@ pub async fn release<S: Store>(session: &ClaimedSession<S>, left: Left) {
     let author = &session.author;
     let (store, id, expires_at) = (&session.store, &author.session, author.expires_at);
     let released = match left {
-        Left::ToOthers | Left::Halted => lease.write(store, id, expires_at).await,
+        Left::ToOthers | Left::Halted | Left::ToNextHost => {
+            lease.write(store, id, expires_at).await
+        }
         Left::Waiting => lease.close(store, id, expires_at).await,
     };
     if let Err(error) = released {

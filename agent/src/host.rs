@@ -5,7 +5,7 @@ mod responses;
 mod version_of;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use workflow::contract::{AgentRequest, InvokeOutcome};
+use workflow::limits::HAND_OVER_AFTER;
 use workflow::trace::Trace;
 
 use responses::{declined, full, no_receipt, outcome, refusal, unclear};
@@ -79,6 +80,8 @@ struct Shared<S> {
     config: Config,
     tasks: Mutex<Tasks>,
     pulse: Arc<Pulse>,
+    /// Set before its sessions are handed over.
+    hands_over: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -152,7 +155,8 @@ impl<S: Store> Host<S> {
     pub fn new(store: S, config: Config) -> Self {
         let pulse = Arc::new(Pulse::default());
         pulse.set(false, config.clock.now().seconds());
-        Self { shared: Arc::new(Shared { store, config, tasks: Mutex::default(), pulse }) }
+        let (tasks, hands_over) = (Mutex::default(), Arc::default());
+        Self { shared: Arc::new(Shared { store, config, tasks, pulse, hands_over }) }
     }
 
     /// The pulse, for the server of `/ping`.
@@ -388,6 +392,7 @@ impl<S: Store> Host<S> {
         let host = self.clone();
         let task = {
             let (id, runner, stop) = (id.clone(), runner.clone(), stop.clone());
+            let hands_over = Arc::clone(&self.shared.hands_over);
             async move {
                 match run {
                     Ok(run) => {
@@ -401,6 +406,7 @@ impl<S: Store> Host<S> {
                             models,
                             tool_timeout,
                             stop,
+                            hands_over,
                             spans,
                             profile,
                             local: crate::program::Local::default(),
@@ -448,6 +454,17 @@ impl<S: Store> Host<S> {
             stop.cancel();
         }
         found.is_some()
+    }
+
+    /// Waits until this host is so old that it has to hand its sessions over.
+    pub async fn outlives(&self) {
+        self.shared.config.clock.sleep(HAND_OVER_AFTER).await;
+    }
+
+    /// Hands its sessions over to other hosts, as [`Self::shutdown`] does, but waits longer for what is under way.
+    pub async fn hand_over(&self) {
+        self.shared.hands_over.store(true, Ordering::Release);
+        self.shutdown().await;
     }
 
     /// Declines new sessions, asks all tasks to stop, and waits for them.

@@ -2,6 +2,8 @@
 //! and releases the lease.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use aws_sdk_sfn::Client;
 use futures_util::FutureExt as _;
@@ -25,6 +27,7 @@ use crate::trace::flush;
 /// Runs a claimed session until it ends, waits for a person, or this runner must stop.
 pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) {
     let session = driver.session.clone();
+    let hands_over = Arc::clone(&driver.hands_over);
     let toolbox = driver.toolbox.clone();
     // Stops at once when other components consider this runner lost: drops the driver at an await. The
     // next claim fences everything that the driver may still have sent.
@@ -37,21 +40,28 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) 
     };
     toolbox.close().await;
     flush().await;
-    leave(&session, driven, &callbacks).await;
+    let is_for_next_host = matches!(driven, Driven::Stopped) && hands_over.load(Ordering::Acquire);
+    leave(&session, driven, is_for_next_host, &callbacks).await;
 }
 
 /// Ends a session that cannot be resumed.
 pub async fn fail<S: Store>(session: ClaimedSession<S>, finish: Finish, callbacks: Client) {
     let driven = end(&session, finish).await.unwrap_or_else(Driven::Broken);
-    leave(&session, driven, &callbacks).await;
+    leave(&session, driven, false, &callbacks).await;
 }
 
 /// Announces the outcome, releases the lease and wakes the workflow.
-async fn leave<S: Store>(session: &ClaimedSession<S>, driven: Driven, callbacks: &Client) {
+async fn leave<S: Store>(
+    session: &ClaimedSession<S>,
+    driven: Driven,
+    is_for_next_host: bool,
+    callbacks: &Client,
+) {
     let id = &session.author.session;
     let left = match &driven {
         Driven::Suspended { .. } => Left::Waiting,
         Driven::Halted => Left::Halted,
+        _ if is_for_next_host => Left::ToNextHost,
         _ => Left::ToOthers,
     };
     match driven {

@@ -21,7 +21,7 @@ pub(crate) fn make(stack: &Stack, names: &Names, config: &Config) -> Result<Runt
     let images = Repository::from_repository_name(stack, "Images", names.of("agent"))?;
     let image = AgentRuntimeArtifact::from_ecr_repository_with(&images, &config.image_tag)?;
     let kernel = stack.object().kernel();
-    let longest = u32::try_from(workflow::limits::RUNNING_MAX.as_secs())?;
+    let longest = u32::try_from(workflow::limits::HOST_LIFETIME_MAX.as_secs())?;
     let servers = config.mcp_servers.as_deref().map(servers_file).transpose()?;
     let environment = environment(names, config, servers);
     let lifecycle = LifecycleConfiguration::new()

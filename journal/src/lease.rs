@@ -95,6 +95,8 @@ pub enum HowHostEnded {
     Exited,
     /// The whole stack was started again. That tells nothing about the session.
     Restarted,
+    /// It came near the end of its lifetime, and left the session to the next host.
+    HandedOver,
 }
 
 impl HowHostEnded {
@@ -102,6 +104,7 @@ impl HowHostEnded {
         match self {
             Self::Exited => "exited",
             Self::Restarted => "restarted",
+            Self::HandedOver => "handed_over",
         }
     }
 }
@@ -118,7 +121,10 @@ impl Holder {
             None => return Ok(Self::None),
             Some("exited") => HowHostEnded::Exited,
             Some("restarted") => HowHostEnded::Restarted,
-            Some(_) => return Err(item.malformed(HOST_END, "`exited` or `restarted`")),
+            Some("handed_over") => HowHostEnded::HandedOver,
+            Some(_) => {
+                return Err(item.malformed(HOST_END, "`exited`, `restarted` or `handed_over`"));
+            }
         };
         let at = Stamp::parse(item.text(HOST_ENDED_AT)?)
             .map_err(|_| item.malformed(HOST_ENDED_AT, "a time"))?;
@@ -300,6 +306,12 @@ pub async fn end_host<S: Store>(
     let (lease, expires_at) = (Lease::from_item(&item)?, item.number(attribute::EXPIRES_AT)?);
     if lease.hold().is_some() && lease.epoch >= claimed {
         // It had no runner. The queue ended with the stack, so its workflow should look at it again.
+        return Ok(end.how == HowHostEnded::Restarted);
+    }
+    let is_handed_over =
+        matches!(lease.holder, Holder::Ended(HostEnd { how: HowHostEnded::HandedOver, .. }));
+    if is_handed_over && lease.epoch >= claimed {
+        // Its process ends afterwards, which tells nothing new.
         return Ok(end.how == HowHostEnded::Restarted);
     }
     let epoch = lease.epoch.max(claimed);

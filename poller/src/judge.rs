@@ -318,6 +318,7 @@ fn after_host_end(
     let repeated = match end.how {
         HowHostEnded::Exited => watch.lost,
         HowHostEnded::Restarted => watch.restarted.saturating_sub(RESTARTS_WITHOUT_PAUSE),
+        HowHostEnded::HandedOver => 0,
     };
     let left = pause_after(repeated).saturating_sub(request.now.since(end.at));
     // An end in the future is of another clock, by which no pause can be measured.
@@ -329,6 +330,8 @@ fn after_host_end(
     match end.how {
         HowHostEnded::Exited => lost(observed, watch, "its process exited"),
         HowHostEnded::Restarted => restarted(observed, watch),
+        // Nothing was lost, and a host lives for hours.
+        HowHostEnded::HandedOver => again(watch, observed, || Decision::Resume),
     }
 }
 

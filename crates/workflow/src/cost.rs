@@ -12,7 +12,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::limits::{
-    HEARTBEAT_INTERVAL, PARK_LONGEST, POLL_FACTOR_PERCENT, POLL_FIRST, POLL_LONGEST,
+    HAND_OVER_AFTER, HEARTBEAT_INTERVAL, PARK_LONGEST, POLL_FACTOR_PERCENT, POLL_FIRST,
+    POLL_LONGEST,
 };
 
 /// Usage, in the units that AWS bills.
@@ -161,12 +162,15 @@ const WRITE_UNITS_ONCE: u64 = 9;
 
 /// Estimates the usage of a successful session without losses and rejections.
 pub fn planned(plan: &Plan) -> Counters {
-    let invocations = u64::from(plan.questions) + 1;
+    let handed_over = plan.running.as_secs() / HAND_OVER_AFTER.as_secs();
+    let invocations = u64::from(plan.questions) + handed_over + 1;
     let (rounds, kept_waiting) = match plan.polling {
         Polling::Parked => {
             let asleep = plan.waiting.as_secs().div_ceil(PARK_LONGEST.as_secs());
+            let rest = Duration::from_secs(plan.running.as_secs() % HAND_OVER_AFTER.as_secs());
             // The work after a question is short compared with the work before it.
-            (rounds_of(plan.running) + u64::from(plan.questions) * (asleep + 1), Duration::ZERO)
+            let running = handed_over * rounds_of(HAND_OVER_AFTER) + rounds_of(rest);
+            (running + u64::from(plan.questions) * (asleep + 1), Duration::ZERO)
         }
         Polling::Fixed(interval) => {
             let waiting = plan.waiting * plan.questions;
@@ -185,9 +189,11 @@ pub fn planned(plan: &Plan) -> Counters {
     let counted = Counters {
         polls,
         transitions: TRANSITIONS_ONCE
-            + 2 * u64::from(plan.questions)
+            + 2 * (u64::from(plan.questions) + handed_over)
             + TRANSITIONS_A_ROUND * rounds,
-        history_events: HISTORY_ONCE + 14 * u64::from(plan.questions) + HISTORY_A_ROUND * rounds,
+        history_events: HISTORY_ONCE
+            + 14 * (u64::from(plan.questions) + handed_over)
+            + HISTORY_A_ROUND * rounds,
         calls,
         call_ms: calls * CALL_MS,
         write_units: WRITE_UNITS_ONCE + steps + EVENTS_AN_INVOCATION * invocations + waits,
@@ -257,6 +263,10 @@ mod tests {
             ("50 steps, 10 minutes", of(50, HOUR / 6, 0, Duration::ZERO)),
             ("100 steps, 1 hour", of(100, HOUR, 0, Duration::ZERO)),
             ("500 steps, 8 hours", of(500, 8 * HOUR, 0, Duration::ZERO)),
+            (
+                "1,500 steps, 24 hours, handed over three times",
+                of(1_500, 24 * HOUR, 0, Duration::ZERO),
+            ),
             ("20 steps, 5 minutes, a person takes 3 days", of(20, HOUR / 12, 1, 72 * HOUR)),
         ]
     }

@@ -65,7 +65,18 @@ pub const INVOCATIONS_MAX: u32 = 100;
 pub const RETRIES_MAX: u32 = 10;
 
 /// Maximum running time of a session, waits excluded.
-pub const RUNNING_MAX: Duration = Duration::from_secs(8 * 3_600);
+pub const RUNNING_MAX: Duration = Duration::from_secs(7 * 86_400);
+
+/// Lifetime of an agent's host.
+///
+/// Source: AWS, Bedrock `AgentCore`, maximum lifetime of a runtime session.
+pub const HOST_LIFETIME_MAX: Duration = Duration::from_secs(8 * 3_600);
+
+/// Age at which a host hands its session over to another one.
+pub const HAND_OVER_AFTER: Duration = Duration::from_secs(7 * 3_600 + 50 * 60);
+
+/// How long a host that hands its session over waits for calls under way, before its end.
+pub const HAND_OVER_WITHIN: Duration = Duration::from_secs(9 * 60);
 
 /// The watchdog leaves a session alone for this long after its lease was last renewed, or after its
 /// execution was stopped.

@@ -278,6 +278,21 @@ fn the_runner_of_an_ended_host_is_replaced_at_once() {
 }
 
 #[test]
+fn a_session_that_was_handed_over_goes_on_at_once_and_counts_no_loss() {
+    let mut watch = invoked();
+    for n in 1..20 {
+        let observed = host_ended(HowHostEnded::HandedOver, 600 * n, step(3, 1, outcome()));
+        let (decision, next) = judge(&observed, &request(600 * n, watch));
+        assert_eq!(decision, Decision::Resume);
+        assert_eq!((next.lost, next.restarted, next.epoch), (0, 0, 1));
+        watch = Watch { invoked_at: Some(at(600 * n).to_string()), ..next };
+    }
+    let observed = host_ended(HowHostEnded::HandedOver, 600 * 19, step(3, 1, outcome()));
+    let (decision, _) = judge(&observed, &request(600 * 19 + 1, watch));
+    assert_eq!(decision, Decision::Wait(Judgement::Busy), "the same hand-over counts once");
+}
+
+#[test]
 fn an_ended_host_leaves_questions_and_ends_as_they_are() {
     for how in [HowHostEnded::Exited, HowHostEnded::Restarted] {
         let asked = host_ended(how, 5, step(4, 1, ask(at(1_000))));

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use watchdog::Watchdog;
+use workflow::limits::{HAND_OVER_AFTER, HOST_LIFETIME_MAX};
 
 use crate::backing_store::BackingStore;
 use crate::crash_points::Disturbance;
@@ -303,8 +304,26 @@ impl World {
             ready_at: Instant::now() + self.chance().between(Duration::ZERO, cold),
         };
         self.trouble(&agent.process);
+        self.age(&agent);
         self.state().agents.insert(session.clone(), agent.clone());
         agent
+    }
+
+    /// Ends an agent's process at the end of its lifetime. It hands its session over before.
+    fn age(&self, agent: &Agent) {
+        let agent = agent.clone();
+        self.tasks().spawn(async move {
+            let living = async {
+                agent.host.outlives().await;
+                agent.host.hand_over().await;
+                tokio::time::sleep(HOST_LIFETIME_MAX - HAND_OVER_AFTER).await;
+                agent.process.kill();
+            };
+            tokio::select! {
+                () = living => {}
+                () = agent.process.death() => {}
+            }
+        });
     }
 
     /// Decides the faults of an agent's process.

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workflow::env;
+use workflow::limits::HOST_LIFETIME_MAX;
 
 use super::{Answer, Unanswered, process, progress};
 use crate::recover::Exits;
@@ -50,9 +51,6 @@ const SILENT_PINGS_MAX: u32 = 15;
 
 /// Idle timeout of a process. Source: AWS, idle timeout, default.
 const IDLE_MAX: Duration = Duration::from_secs(900);
-
-/// Lifetime of a process. Source: AWS, maximum lifetime.
-const LIFETIME_MAX: Duration = Duration::from_secs(8 * 3_600);
 
 /// Timeout of one invocation, by the machine's clock. Source: AWS, synchronous request.
 const INVOCATION_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -403,7 +401,7 @@ impl Isolated {
                     }
                 }
             }
-            if clock.now().since(born) > LIFETIME_MAX {
+            if clock.now().since(born) > HOST_LIFETIME_MAX {
                 return "it reached its maximum lifetime".to_owned();
             }
         }
