@@ -11,7 +11,7 @@ use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
 use journal::item::{Item, Value};
 use journal::key;
-use journal::lease::{Holder, Lease};
+use journal::lease::{Holder, HostEnd, HowHostEnded, Lease, end_host};
 use journal::limits::{PAYLOAD_BYTES_MAX, WRITE_ATTEMPTS_MAX};
 use journal::read::{self, ChainDamage};
 use journal::seal;
@@ -41,6 +41,7 @@ on_both_stores!(
     a_full_session_accepts_only_its_verdict,
     a_cause_is_not_announced_after_its_effect,
     a_lease_rejects_older_epochs_and_a_second_invoker,
+    the_exit_of_a_host_that_handed_over_tells_nothing_new,
     a_later_wait_wins_whatever_the_clocks_showed,
 );
 
@@ -449,6 +450,26 @@ async fn a_lease_rejects_older_epochs_and_a_second_invoker<S: Store>(store: S) {
     let next = Lease::unclaimed(3, start());
     assert!(next.create(&store, &session, EXPIRES_AT).await.unwrap());
     assert_eq!(Lease::read(&store, &session).await.unwrap(), Some(next));
+}
+
+async fn the_exit_of_a_host_that_handed_over_tells_nothing_new<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let end = |how, second| HostEnd { how, at: start().after(Duration::from_secs(second)) };
+    let handed_over = Lease {
+        holder: Holder::Ended(end(HowHostEnded::HandedOver, 1)),
+        ..Lease::unclaimed(2, start())
+    };
+    assert!(handed_over.write(&store, &session, EXPIRES_AT).await.unwrap());
+    let exited = end(HowHostEnded::Exited, 2);
+    assert!(!end_host(&store, &session, 2, exited).await.unwrap());
+    assert_eq!(Lease::read(&store, &session).await.unwrap(), Some(handed_over.clone()));
+    // At a start, its workflow has to look at it.
+    assert!(end_host(&store, &session, 2, end(HowHostEnded::Restarted, 3)).await.unwrap());
+    assert_eq!(Lease::read(&store, &session).await.unwrap(), Some(handed_over));
+    // The next host has claimed it, and was lost.
+    assert!(end_host(&store, &session, 3, exited).await.unwrap());
+    let lease = Lease::read(&store, &session).await.unwrap().unwrap();
+    assert_eq!((lease.epoch, lease.holder), (3, Holder::Ended(exited)));
 }
 
 async fn a_later_wait_wins_whatever_the_clocks_showed<S: Store>(store: S) {
