@@ -284,10 +284,12 @@ impl<S: Store> Driver<S> {
         let is_critical = matches!(request.work, Work::Local { intent: Intent::Written, .. });
         Box::pin(async move {
             let brought = tokio::select! {
-                brought = work => brought,
+                // A program that is gone drops its work, too: what no stop waits for has no outcome then.
+                biased;
                 () = stop.cancelled(), if !is_critical => {
                     return Ended::Withheld(request.effect.call);
                 }
+                brought = work => brought,
             };
             let usage = Usage::default();
             Ended::Performed(Box::new(Performed {
@@ -314,7 +316,7 @@ impl<S: Store> Driver<S> {
         left.max(TOOL_TIME_MIN).min(self.tool_timeout)
     }
 
-    async fn record_outcome(&mut self, performed: Performed) -> Result<(), Driven> {
+    pub(crate) async fn record_outcome(&mut self, performed: Performed) -> Result<(), Driven> {
         let Performed { request, started_at, brought, usage, in_words } = performed;
         let brought = self.masked(brought);
         let prepared = self.prepared(&request, in_words);

@@ -370,14 +370,17 @@ impl<S: Store> Host<S> {
             .first()
             .and_then(|step| Opening::of(step).ok())
             .map_or_else(|| opening.input.clone(), |first| first.input);
-        let toolbox = Arc::new(Toolbox::new(
-            session.clone(),
-            config.servers.clone(),
-            config.timeouts,
-            config.models.clone(),
-            &config.progress,
-            &input,
-        ));
+        let toolbox = Arc::new(
+            Toolbox::new(
+                session.clone(),
+                config.servers.clone(),
+                config.timeouts,
+                config.models.clone(),
+                &config.progress,
+                &input,
+            )
+            .with_critical(agent.critical()),
+        );
         let models = config.models.clone();
         let has_model = run.as_ref().is_ok_and(|run| run.named_model().is_some());
         let requests = has_model.then(|| Log::of(steps));

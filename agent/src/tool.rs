@@ -39,6 +39,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use graph::check::nearest;
 use graph::effect::{CATALOGUE, ToolCall, ToolOffer};
 use graph::outcome::{CATEGORY_TOOL_CHANGED, Failure, ToolOutcome};
 use journal::clock::Clock;
@@ -107,6 +108,8 @@ pub trait ToolSource: Send + Sync {
 #[derive(Debug)]
 pub struct Toolbox<S> {
     built_in: BuiltIn<S>,
+    /// The tools that need a person's approval, as the agent names them.
+    critical: &'static [&'static str],
     servers: BTreeMap<String, Server>,
 }
 
@@ -124,7 +127,14 @@ impl<S: Store> Toolbox<S> {
         let configured = servers.configured().map(str::to_owned).collect();
         let id = &session.author.session;
         let servers = of_session(&servers, id, input, timeouts, &clock, progress);
-        Self { built_in: BuiltIn::new(session, configured, models), servers }
+        Self { built_in: BuiltIn::new(session, configured, models), critical: &[], servers }
+    }
+
+    /// The same for an agent with these critical tools. Each must exist: a misspelt one would leave its tool without an
+    /// approval, so no other tool of its server is called then.
+    #[must_use]
+    pub fn with_critical(self, critical: &'static [&'static str]) -> Self {
+        Self { critical, ..self }
     }
 
     /// Makes one call, without retries; calls may run concurrently. [`CATALOGUE`] lists a server's tools.
@@ -145,10 +155,30 @@ impl<S: Store> Toolbox<S> {
         match call.server.as_deref() {
             None | Some(BUILT_IN_SERVER) => ask(&self.built_in, call, timeout, parent).await,
             Some(name) => match self.servers.get(name) {
-                Some(server) => ask(server, call, timeout, parent).await,
+                Some(server) => match self.without_its_critical(name, server, timeout).await {
+                    Some(failure) => ToolOutcome::Failed(failure),
+                    None => ask(server, call, timeout, parent).await,
+                },
                 None => ToolOutcome::Failed(no_such_server(&self.servers, name)),
             },
         }
+    }
+
+    /// The failure of a server that lacks a tool which the agent names as critical.
+    async fn without_its_critical(
+        &self,
+        name: &str,
+        server: &Server,
+        timeout: Duration,
+    ) -> Option<Failure> {
+        let mut named = critical_of(self.critical, name).peekable();
+        named.peek()?;
+        // What it offers was read when it was connected. Without a connection, the call itself fails.
+        let ToolOutcome::Ok(content) = server.catalogue(timeout).await else { return None };
+        let tools = offered(&content);
+        let lacks = named.find_map(|tool| lacks(name, tool, &tools))?;
+        let message = format!("{lacks}; nothing was called");
+        Some(Failure::refused(CATEGORY_INIT, cut(&message, ERROR_CHARS_MAX)))
     }
 
     /// The tool of a call as its server offers it now.
@@ -210,6 +240,27 @@ pub async fn offer(
     offer
 }
 
+/// The tools of a server among names of critical tools, `SERVER.TOOL`.
+pub fn critical_of<'a>(critical: &'a [&'a str], server: &str) -> impl Iterator<Item = &'a str> {
+    critical.iter().filter_map(move |name| name.strip_prefix(server)?.strip_prefix('.'))
+}
+
+/// The names of a server's tools, from its catalogue; those that cannot be used, too.
+pub fn offered(catalogue: &Value) -> Vec<&str> {
+    let lists = ["tools", "unusable"].into_iter().filter_map(|list| catalogue[list].as_array());
+    lists.flatten().filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+/// What is wrong if a critical tool is not among those of its server.
+pub fn lacks(server: &str, tool: &str, offered: &[&str]) -> Option<String> {
+    if offered.contains(&tool) {
+        return None;
+    }
+    let near = nearest(tool, offered.iter().copied());
+    let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    Some(format!("the critical tool `{server}.{tool}` is not offered by server `{server}`{near}"))
+}
+
 fn of_session(
     servers: &Servers,
     session: &SessionId,
@@ -245,8 +296,8 @@ fn no_such_server(servers: &BTreeMap<String, Server>, name: &str) -> Failure {
     let names: Vec<&str> = servers.keys().map(String::as_str).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     let message = format!(
-        "no MCP server is named `{name}`; known servers: {names}; configure others in the file \
-         that DAYBOOK_MCP_SERVERS names"
+        "no MCP server is named `{name}`; known servers: {names}; configure others under \
+         `[mcp.NAME]` in daybook.toml, or in the file that DAYBOOK_MCP_SERVERS names"
     );
     Failure::refused(CATEGORY_CONNECTION, cut(&message, ERROR_CHARS_MAX))
 }

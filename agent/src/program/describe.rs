@@ -36,7 +36,7 @@ pub async fn describe(launch: &Launch) -> Result<Description, Error> {
     let reason = match tokio::time::timeout(DESCRIBE_TIMEOUT, ask(&mut process)).await {
         Ok(Ok(description)) => return Ok(description),
         Ok(Err(Gone::Broken(_, reason))) => reason,
-        Ok(Err(Gone::Closed)) => process.ending().await,
+        Ok(Err(Gone::Closed)) => process.ending().await.0,
         Err(_) => format!("no answer in {} s", DESCRIBE_TIMEOUT.as_secs()),
     };
     Err(Error::Silent { command, reason })

@@ -17,9 +17,10 @@ use journal::store::Store;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::process::{Gone, Process};
-use crate::driver::{Begun, Driven, Driver, UnderWay};
+use crate::driver::{Begun, Driven, Driver, Ended, UnderWay};
 
 /// Most effects under way at once.
 pub(crate) const PARALLEL_MAX: usize = 64;
@@ -34,6 +35,16 @@ pub struct Local {
     waiting: BTreeMap<u32, oneshot::Sender<Result<Value, Raised>>>,
     /// Those of them that the program has not been told of.
     to_tell: Vec<u32>,
+    /// Set when the program is gone.
+    gone: Option<Departed>,
+}
+
+/// A program that is gone without an end.
+#[derive(Debug)]
+struct Departed {
+    finish: Finish,
+    /// Somebody else ended it, such as the kernel for want of memory: its next run may do better.
+    was_killed: bool,
 }
 
 /// What happened first.
@@ -68,13 +79,18 @@ impl<S: Store> Driver<S> {
         let start = frame::start(&self.session.author.session, agent, version, &input, replay);
         let greeted = tokio::time::timeout(launch.idle, begin(&mut process, &start)).await;
         let mut under_way = UnderWay::new();
+        let of_host = std::mem::take(&mut self.stop);
+        self.stop = of_host.child_token();
         let driven = match greeted {
             Ok(Ok(())) => self.serve(&mut process, &mut under_way, launch.idle).await,
             Ok(Err(gone)) => Err(self.gone(&mut process, gone).await),
             Err(_) => Err(self.give_up(idle(&self, launch.idle)).await),
         };
         match driven {
-            Err(Driven::Stopped) => self.let_finish(process, under_way).await,
+            Err(Driven::Stopped) => match self.local.gone.take() {
+                Some(gone) => self.depart(gone, under_way, &of_host).await,
+                None => self.let_finish(process, under_way).await,
+            },
             Err(driven) => driven,
             Ok(never) => match never {},
         }
@@ -110,9 +126,48 @@ impl<S: Store> Driver<S> {
         }
     }
 
+    /// Settles what was under way when the program was gone: the outcomes of calls are journaled, and a critical step
+    /// without one becomes a question. What is left then ends the session, unless the program was killed.
+    async fn depart(
+        &mut self,
+        gone: Departed,
+        mut under_way: UnderWay,
+        of_host: &CancellationToken,
+    ) -> Driven {
+        self.stop.cancel();
+        self.stop = of_host.child_token();
+        // Its critical steps have an unknown outcome now; its others have none.
+        self.local = Local::default();
+        loop {
+            let ended = tokio::select! {
+                ended = under_way.next() => ended,
+                () = of_host.cancelled() => return self.wind_down(under_way).await,
+            };
+            match ended {
+                Some(Ended::Performed(performed)) => {
+                    if let Err(driven) = self.record_outcome(*performed).await {
+                        return driven;
+                    }
+                }
+                Some(Ended::Withheld(_)) => {}
+                None => break,
+            }
+        }
+        match self.run.next() {
+            Next::Ask(_) | Next::Wait(_) => self.without_program().await,
+            _ if gone.was_killed => {
+                let session_id = &self.session.author.session;
+                tracing::warn!(%session_id, finish = ?gone.finish, "The program was killed; it is started again.");
+                Driven::Stopped
+            }
+            _ => self.give_up(gone.finish).await,
+        }
+    }
+
     async fn without_program(&mut self) -> Driven {
         loop {
             let done = match self.run.next() {
+                Next::Ask(ask) => self.ask(ask).await,
                 Next::End(finish) => self.record(self.run.end(finish)).await,
                 Next::Wait(open) => return Driven::Suspended { question: open.question_id },
                 _ => return Driven::Fenced,
@@ -265,14 +320,16 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Ends a session whose program is gone.
+    /// Notes why the program is gone, for [`Self::depart`].
     async fn gone(&mut self, process: &mut Process, gone: Gone) -> Driven {
-        let (code, text) = match gone {
-            Gone::Broken(code, text) => (code, text),
+        let (code, (text, was_killed)) = match gone {
+            Gone::Broken(code, text) => (code, (text, false)),
             Gone::Closed => ("Exited", process.ending().await),
         };
         let text = format!("{text}; the newest is {}", self.run.newest_effect());
-        self.give_up(program_failed(code, &self.models.without_key(&text))).await
+        let finish = program_failed(code, &self.models.without_key(&text));
+        self.local.gone = Some(Departed { finish, was_killed });
+        Driven::Stopped
     }
 
     /// Tells the program to perform what only it can perform.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -167,7 +168,7 @@ impl Process {
     }
 
     /// How a program that closed its stdout has ended, with the end of its log.
-    pub(super) async fn ending(&mut self) -> String {
+    pub(super) async fn ending(&mut self) -> (String, bool) {
         let exited = async {
             while self.child.id().is_some_and(|id| !has_exited(id)) {
                 tokio::time::sleep(EXIT_POLL).await;
@@ -177,16 +178,18 @@ impl Process {
         // Before the leader is reaped: until then its number is the group's.
         self.kill_group();
         let status = tokio::time::timeout(EXIT_GRACE, self.child.wait()).await;
-        let how = match status {
+        let (how, was_killed) = match status {
             Ok(Ok(status)) if exited.is_ok() => {
-                format!("the program exited without `end`: {status}")
+                let how = format!("the program exited without `end`: {status}");
+                (how, status.signal().is_some())
             }
-            _ => "the program closed its stdout without `end`".to_owned(),
+            _ => ("the program closed its stdout without `end`".to_owned(), false),
         };
         // The pipe may still contain its last output.
         let _ = tokio::time::timeout(EXIT_GRACE, self.reader.join_next()).await;
         let tail = self.log.text();
-        if tail.is_empty() { how } else { format!("{how}; its log ends: {tail}") }
+        let text = if tail.is_empty() { how } else { format!("{how}; its log ends: {tail}") };
+        (text, was_killed)
     }
 }
 

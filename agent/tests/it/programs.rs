@@ -40,6 +40,8 @@ on_both_hosts!(
     a_program_that_asks_for_another_effect_diverges,
     a_program_whose_session_was_claimed_again_is_stopped,
     a_stop_waits_for_a_critical_step,
+    a_critical_step_of_a_killed_program_is_a_question,
+    a_killed_program_is_started_again,
     a_program_whose_session_was_cancelled_is_stopped,
     a_cancelled_session_performs_nothing_more,
     a_program_stays_within_its_budget,
@@ -234,6 +236,41 @@ async fn a_stop_waits_for_a_critical_step<S: Suite>() {
         assert_eq!(resumed.steps().await.iter().filter(|it| is_question(it)).count(), 0);
         assert_eq!(world.did(), before, "{kit:?}: it is not performed again");
     }
+}
+
+/// As the kernel ends it for want of memory.
+async fn a_critical_step_of_a_killed_program_is_a_question<S: Suite>() {
+    for kit in Kit::all() {
+        let world = World::<S>::of(kit).await;
+        world.begin("critical", 60, json!({})).await;
+        kill(world.pid().await);
+        world.done().await;
+        let asked = world.steps().await.pop().unwrap();
+        let StepBody::Ask { payload, .. } = &asked.body else { panic!("{kit:?}: {asked:?}") };
+        let prompt = payload["question"]["prompt"].as_str().unwrap();
+        assert!(prompt.starts_with("Step: slow") && prompt.contains("is not known"), "{prompt}");
+        let said = Answer { text: Some("yes".to_owned()), ..Answer::new(asked.seq, Decision::Say) };
+        world.append(|epoch| epoch, said.body()).await;
+        assert_eq!(world.completed("critical", 60).await["done"], "yes", "{kit:?}");
+        assert_eq!(world.did().len(), 1, "{kit:?}: it is performed once");
+    }
+}
+
+async fn a_killed_program_is_started_again<S: Suite>() {
+    for kit in Kit::all() {
+        let world = World::<S>::of(kit).await;
+        world.begin("hang in a step", 2, json!({})).await;
+        kill(world.pid().await);
+        world.done().await;
+        let ended = world.steps().await.iter().any(|it| matches!(it.body, StepBody::End { .. }));
+        assert!(!ended, "{kit:?}: its next run may do better");
+        world.completed("hang in a step", 2).await;
+    }
+}
+
+fn kill(pid: u32) {
+    let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+    assert!(killed.unwrap().success());
 }
 
 fn is_question(step: &Step<Value>) -> bool {

@@ -123,7 +123,7 @@ pub fn open_question(steps: &[Step<Value>]) -> Result<(&Step<Value>, OpenQuestio
     let shown = &payload["question"];
     let question: Question = serde_json::from_value(shown.clone())
         .map_err(|error| store::Error::Corrupt(error.into()))?;
-    let (question_id, digest) = (ask.seq, digest::question(shown));
+    let (question_id, digest) = (ask.seq, digest::question(ask.seq, shown));
     Ok((ask, OpenQuestion { question_id, question, digest, expires_at: *expires_at }))
 }
 

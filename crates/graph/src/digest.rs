@@ -31,10 +31,15 @@ pub fn call(call: &ToolCall) -> Hash {
     hash(&identity(call))
 }
 
-/// The digest of a question as journaled, `question` in the payload of its step: of everything that a
-/// person is shown.
-pub fn question(shown: &Value) -> Hash {
-    hash(shown)
+/// The digest of a question: of its id, and of everything that a person is shown, `question` in the payload of its step.
+/// Two questions about the same call have different digests, so that an answer sent twice answers one.
+pub fn question(question_id: u32, shown: &Value) -> Hash {
+    hash(&json!({ "question": shown, "question_id": question_id }))
+}
+
+/// The digests that a recorded answer to a question may have: earlier versions had one without the id.
+pub fn recorded_question(question_id: u32, shown: &Value) -> [Hash; 2] {
+    [question(question_id, shown), hash(shown)]
 }
 
 /// The digest of a tool as its server lists it: name, title, description, schemas and annotations.

@@ -234,8 +234,8 @@ impl Run {
         // The person reads the journaled wording, whatever this version would ask.
         let question: Question = read(step, &payload["question"])?;
         if let Phase::Open(open) = &mut self.phase {
-            let digest = digest::question(&payload["question"]);
-            open.asked = Some(Asked { seq: step.seq, expires_at, about, question, digest });
+            let digests = digest::recorded_question(step.seq, &payload["question"]);
+            open.asked = Some(Asked { seq: step.seq, expires_at, about, question, digests });
         }
         Ok(())
     }
@@ -251,7 +251,11 @@ impl Run {
         if answer.decision != Decision::Expired {
             let checked = asked.question.check_recorded(&answer);
             checked.map_err(|error| malformed(step, error.to_string()))?;
-            if answer.digest.as_deref().is_some_and(|shown| shown != asked.digest.as_str()) {
+            if answer
+                .digest
+                .as_deref()
+                .is_some_and(|shown| !asked.digests.iter().any(|it| it.as_str() == shown))
+            {
                 return Err(malformed(
                     step,
                     "the answer is to a question with another digest".into(),

@@ -84,7 +84,8 @@ pub(crate) struct Asked {
     pub(crate) expires_at: Stamp,
     pub(crate) about: About,
     pub(crate) question: Question,
-    pub(crate) digest: Hash,
+    /// What the digest of its answer may be.
+    pub(crate) digests: [Hash; 2],
 }
 
 /// The subject of a question: the graph's own, one about the call with this index, or a sleep.

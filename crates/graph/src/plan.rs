@@ -207,7 +207,7 @@ impl Asked {
         OpenQuestion {
             question_id: self.seq,
             question: self.question.clone(),
-            digest: self.digest.clone(),
+            digest: self.digests[0].clone(),
             expires_at: self.expires_at,
         }
     }

@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_what_was_shown_covers_nothing_else() {
-        let digest = |question: &Question| digest::question(&json!(question));
+        let digest = |question: &Question| digest::question(4, &json!(question));
         let question = question();
         let open = OpenQuestion {
             question_id: 4,
@@ -469,6 +469,15 @@ mod tests {
             let refused = open.check(&answer(digest(&other).as_str())).unwrap_err();
             assert!(matches!(refused, AnswerRefused::OtherDigest { .. }), "{refused}");
         }
+        // An answer that was sent twice is none to the next question about the same call.
+        let next = OpenQuestion {
+            question_id: 6,
+            digest: digest::question(6, &json!(open.question)),
+            ..open.clone()
+        };
+        let twice = Answer { question_id: 6, ..answer(open.digest.as_str()) };
+        let refused = next.check(&twice).unwrap_err();
+        assert!(matches!(refused, AnswerRefused::OtherDigest { .. }), "{refused}");
         let refused = open.check(&answer(&"x".repeat(1_000))).unwrap_err().to_string();
         assert!(refused.len() < 250 && refused.ends_with("read it again"), "{refused}");
     }
@@ -477,7 +486,7 @@ mod tests {
     fn an_invalid_answer_is_rejected_with_the_reason() {
         let schema = Some(json!({"type": "object"}));
         let question = Question { arguments_schema: schema, ..question() };
-        let digest = digest::question(&json!(question));
+        let digest = digest::question(4, &json!(question));
         let open = OpenQuestion { question_id: 4, question, digest, expires_at: Stamp::default() };
         let edit = |arguments| Answer { arguments, ..Answer::new(4, Decision::Edit) };
         let check = |answer: &Answer| open.check(answer).map_err(|error| error.to_string());

@@ -461,7 +461,7 @@ fn waits_for(status: Status, tally: &Tally<Value>) -> Option<Result<OpenQuestion
         tally.ask.as_ref().filter(|_| !status.is_terminal())?;
     // An unreadable question is still a question: a person can reject it.
     let shown = payload.get("question").cloned().unwrap_or_default();
-    let digest = digest::question(&shown).as_str().to_owned();
+    let digest = digest::question(*seq, &shown).as_str().to_owned();
     let question: Question = serde_json::from_value(shown)
         .unwrap_or_else(|_| Question::open("the question cannot be read"));
     if question.is_sleep() {

@@ -190,7 +190,8 @@ impl Conversation<'_> {
         match &step.body {
             StepBody::Ask { payload, .. } => {
                 let mut question = payload["question"].clone();
-                question["digest"] = digest::question(&payload["question"]).as_str().into();
+                question["digest"] =
+                    digest::question(step.seq, &payload["question"]).as_str().into();
                 if let Some(origins) = payload.get("origins") {
                     question["origins"] = origins.clone();
                 }

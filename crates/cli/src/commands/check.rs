@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use agent::project::Project;
-use agent::tool::Servers;
+use agent::tool::{self, Servers};
 use agentfile::file::Checked;
 use anyhow::Context as _;
 use graph::agent::Agent;
+use graph::outcome::ToolOutcome;
+use journal::clock::Clock;
 use serde_json::{Value, json};
 
 use super::servers;
@@ -35,20 +37,27 @@ pub async fn check(
     let (agents, own_servers) =
         if is_project { of_project(context, path).await? } else { (vec![of_file(path)?], None) };
     let servers = servers(context, environment, own_servers.as_deref()).await?;
-    let problems: Vec<_> = agents.iter().flat_map(|agent| missing(agent, &servers)).collect();
+    let mut problems = Vec::new();
     for agent in &agents {
+        let mut of_agent = missing(agent, &servers);
+        of_agent.extend(misspelt(agent, &servers, environment).await);
         if context.json {
             output::json(&json!({ "name": agent.name(), "version": agent.version(),
-                "problems": missing(agent, &servers) }))?;
+                "problems": of_agent }))?;
         } else {
             output::line(&format!("{} version {}", agent.name(), agent.version()))?;
         }
+        problems.append(&mut of_agent);
     }
     if problems.is_empty() {
         return Ok(Exit::Succeeded);
     }
+    let failure = Failure::unknown(problems.join("; "));
+    if agents.iter().all(|agent| missing(agent, &servers).is_empty()) {
+        return Err(failure.hint("`daybook tools SERVER` lists what a server offers"));
+    }
     let names: Vec<_> = servers.names().collect();
-    Err(Failure::unknown(problems.join("; ")).hint(format!(
+    Err(failure.hint(format!(
         "name its command in daybook.toml under [mcp.NAME]; configured servers: {}",
         names.join(", ")
     )))
@@ -107,6 +116,33 @@ fn missing(agent: &Agent, servers: &Servers) -> Vec<String> {
             )
         })
         .collect()
+}
+
+/// The critical tools of an agent that their servers do not offer, and servers that cannot be asked.
+async fn misspelt(
+    agent: &Agent,
+    servers: &Servers,
+    environment: &ServersEnvironment,
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    let configured: Vec<_> = servers.names().collect();
+    for server in agent.servers().iter().filter(|server| configured.contains(server)) {
+        let mut critical = tool::critical_of(agent.critical(), server).peekable();
+        if critical.peek().is_none() {
+            continue;
+        }
+        let clock = Clock::system();
+        let offer = tool::offer(servers, server, &Value::Null, environment.timeouts, &clock);
+        match offer.await {
+            ToolOutcome::Ok(catalogue) => {
+                let offered = tool::offered(&catalogue);
+                problems.extend(critical.filter_map(|name| tool::lacks(server, name, &offered)));
+            }
+            ToolOutcome::Error(error) => problems.push(format!("server `{server}`: {error}")),
+            ToolOutcome::Failed(failure) => problems.push(format!("server `{server}`: {failure}")),
+        }
+    }
+    problems
 }
 
 #[cfg(test)]

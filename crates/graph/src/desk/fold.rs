@@ -43,10 +43,10 @@ impl Run {
                 self.core.meter.run_clock(step.stamp);
                 self.core.meter.stop_clock();
                 let question: Question = read(step, &payload["question"])?;
-                let digest = digest::question(&payload["question"]);
+                let digests = digest::recorded_question(step.seq, &payload["question"]);
                 let about = about(payload);
                 let shown =
-                    Shown { seq: step.seq, expires_at: *expires_at, about, question, digest };
+                    Shown { seq: step.seq, expires_at: *expires_at, about, question, digests };
                 if let Some(desk) = self.desk_mut() {
                     desk.shown = Some((effect.call, shown));
                 }
@@ -328,7 +328,11 @@ fn checked(step: &Step<Value>, id: u32, payload: &Value, shown: &Shown) -> Resul
     }
     let checked = shown.question.check_recorded(&answer);
     checked.map_err(|error| malformed(step, error.to_string()))?;
-    if answer.digest.as_deref().is_some_and(|digest| digest != shown.digest.as_str()) {
+    if answer
+        .digest
+        .as_deref()
+        .is_some_and(|digest| !shown.digests.iter().any(|it| it.as_str() == digest))
+    {
         return Err(malformed(step, "the answer is to a question with another digest".into()));
     }
     Ok(())

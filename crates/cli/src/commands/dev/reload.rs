@@ -44,33 +44,37 @@ impl Watched {
     /// Waits for a change that a start can use. Says why others are not used.
     pub async fn usable_change(&mut self, context: &Context) {
         loop {
-            self.change().await;
+            let file = self.change().await;
+            let file = file.file_name().unwrap_or(file.as_os_str()).display();
             match self.is_usable(context).await {
-                Ok(true) => return output::say("daybook.toml has changed; the stack starts again"),
+                Ok(true) => {
+                    return output::say(&format!("{file} has changed; the stack starts again"));
+                }
                 Ok(false) => {}
                 Err(failure) => {
                     output::say(&format!(
-                        "warning: daybook.toml has changed and is not used; the stack goes on as it was: {failure}"
+                        "warning: {file} has changed and is not used; the stack goes on as it was: {failure}"
                     ));
                 }
             }
         }
     }
 
-    /// Waits until a file has changed and stays as it is.
-    async fn change(&mut self) {
+    /// Waits until a file has changed and stays as it is. Returns the first that did.
+    async fn change(&mut self) -> PathBuf {
         if self.files.is_empty() {
             return std::future::pending().await;
         }
-        let mut has_changed = false;
+        let mut changed = None;
         loop {
             tokio::time::sleep(PERIOD).await;
             let marks: Vec<Mark> = self.files.iter().map(|(path, _)| mark(path)).collect();
-            let is_same = marks.iter().zip(&self.files).all(|(now, (_, then))| now == then);
-            if is_same && has_changed {
-                return;
+            let newly = marks.iter().zip(&self.files).find(|(now, (_, then))| *now != then);
+            match (newly, &changed) {
+                (None, Some(_)) => return changed.unwrap_or_default(),
+                (Some((_, (path, _))), None) => changed = Some(path.clone()),
+                _ => {}
             }
-            has_changed |= !is_same;
             for (now, (_, then)) in marks.into_iter().zip(&mut self.files) {
                 *then = now;
             }
