@@ -33,6 +33,9 @@ use crate::tool::parameters::{self, ParameterStore};
 use crate::tool::{Servers, Timeouts};
 use crate::{health, http, http_agent, measure, trace};
 
+/// The argument with which a host starts a program that is not `agent` as this one.
+pub const COMMAND: &str = "agent-process";
+
 /// Why the container stopped. `main` prints an error's `Debug`, so this is a readable message.
 pub struct Error(Box<dyn std::error::Error + Send + Sync>);
 
@@ -74,6 +77,11 @@ pub fn main_with(agents: Arc<[Agent]>) -> Result<(), Error> {
     workflow::metric::describe();
     measure::describe(&agents);
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(agents, project))
+}
+
+/// Whether this process was started as an agent's.
+pub fn is_asked() -> bool {
+    std::env::args().nth(1).as_deref() == Some(COMMAND)
 }
 
 fn start_logging() {

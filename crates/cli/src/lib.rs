@@ -9,7 +9,7 @@
 //! 1. `args` parses the command line, and `config` reads the environment.
 //! 2. `resolve` combines the two into a typed action. It is the only step that can fail on the environment.
 //! 3. `commands` runs the action. It reads the journal (`reader`, `feed`), calls the stack (`endpoint`) or
-//!    AWS (`outputs` finds the resource names), and creates agent crates (`new_agent`).
+//!    AWS (`outputs` finds the resource names), and creates agent crates (`new_agent`, with the kits of `installed`).
 //! 4. `render` turns records into lines without IO, and `output` writes them: data to stdout, messages to
 //!    stderr.
 //!
@@ -29,6 +29,7 @@ mod eval;
 mod failure;
 mod feed;
 mod input;
+mod installed;
 mod new_agent;
 mod output;
 #[cfg(feature = "live")]
@@ -67,6 +68,10 @@ pub fn main_with(own: Vec<Agent>) -> ExitCode {
     if agent::http_agent::is_asked() {
         agent::http_agent::main();
     }
+    #[cfg(feature = "live")]
+    if agent::container::is_asked() {
+        return agent_process(own);
+    }
     let extensions: Arc<[Extension]> = packs_cli::all(optional()).into();
     let args = match parse(&extensions) {
         Ok(args) => args,
@@ -80,6 +85,19 @@ pub fn main_with(own: Vec<Agent>) -> ExitCode {
         failure.exit()
     });
     ExitCode::from(exit as u8)
+}
+
+/// The container's program, for `dev --isolate` where no binary `agent` is installed beside this one.
+#[cfg(feature = "live")]
+fn agent_process(own: Vec<Agent>) -> ExitCode {
+    let agents = packs::all_and(own).map_err(agent::container::Error::from);
+    match agents.and_then(agent::container::main_with) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:?}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The optional parts in this build, which take minutes to compile.

@@ -7,9 +7,15 @@ use serde_json::json;
 
 use crate::args::{self, Language};
 use crate::failure::Failure;
+use crate::installed;
 
-/// The checkout that built this binary.
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// The checkout that built this binary. A package does not have it, because a path of the machine that builds would make
+/// each build another one.
+const CHECKOUT: Option<&str> = if option_env!("DAYBOOK_PACKAGED").is_some() {
+    None
+} else {
+    Some(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+};
 
 /// Longest name, in characters.
 ///
@@ -107,6 +113,8 @@ pub struct NewAgent {
 pub enum Source {
     /// A checkout's absolute path.
     Checkout(PathBuf),
+    /// The folder of an installation with the kits for programs, and without the crates of a graph.
+    Installed(PathBuf),
     /// A git URL.
     Repository(String),
 }
@@ -137,7 +145,7 @@ impl NewAgent {
         of_agent.chain(others).collect()
     }
 
-    /// The folder of the kit for programs; `None` without a checkout, or for a graph.
+    /// The folder of the kit for programs; `None` without a folder of Daybook, or for a graph.
     pub fn kit(&self) -> Option<String> {
         let folder = match self.language {
             Language::Python => "python",
@@ -145,8 +153,10 @@ impl NewAgent {
             Language::Rust => "rust",
             Language::RustGraph => return None,
         };
-        let Source::Checkout(checkout) = &self.daybook else { return None };
-        Some(checkout.join("sdk").join(folder).to_string_lossy().into_owned())
+        let (Source::Checkout(source) | Source::Installed(source)) = &self.daybook else {
+            return None;
+        };
+        Some(source.join("sdk").join(folder).to_string_lossy().into_owned())
     }
 
     /// The crate's files, as paths and texts.
@@ -173,7 +183,7 @@ impl Source {
     /// The path or URL, for messages.
     pub fn shown(&self) -> String {
         match self {
-            Self::Checkout(folder) => folder.display().to_string(),
+            Self::Checkout(folder) | Self::Installed(folder) => folder.display().to_string(),
             Self::Repository(url) => url.clone(),
         }
     }
@@ -181,7 +191,7 @@ impl Source {
     /// The TOML dependency on one of Daybook's crates. A JSON string is also a TOML string.
     fn dependency(&self, name: &str) -> String {
         match self {
-            Self::Checkout(folder) => {
+            Self::Checkout(folder) | Self::Installed(folder) => {
                 format!("path = {}", json!(folder.join(place(name)).to_string_lossy()))
             }
             Self::Repository(url) => format!("git = {}", json!(url)),
@@ -193,7 +203,7 @@ impl Source {
 ///
 /// # Errors
 /// When the name is invalid or taken, or Daybook is not found.
-pub fn resolve(new: args::NewAgent, agents: &[Agent]) -> Result<NewAgent, Failure> {
+pub fn resolve(new: args::NewAgent, agents: &[Agent], program: &Path) -> Result<NewAgent, Failure> {
     check_name(&new.name, agents)?;
     let daybook = match new.daybook {
         Some(url) if url.contains("://") => Source::Repository(url),
@@ -201,16 +211,30 @@ pub fn resolve(new: args::NewAgent, agents: &[Agent]) -> Result<NewAgent, Failur
             Failure::usage(format!("--daybook is `{folder}`, which is not a checkout of Daybook"))
                 .hint("pass the folder with its Cargo.toml, or a git URL")
         })?,
-        None => checkout(Path::new(CHECKOUT)).ok_or_else(|| {
-            Failure::unknown("the checkout that built this binary no longer exists")
-                .hint("pass --daybook DIR or --daybook URL")
-        })?,
+        None => match installed::share(program) {
+            Some(share) if new.language != Language::RustGraph => Source::Installed(share),
+            _ => CHECKOUT
+                .and_then(|folder| checkout(Path::new(folder)))
+                .ok_or_else(|| nowhere(&new))?,
+        },
     };
     if new.language != Language::RustGraph && matches!(daybook, Source::Repository(_)) {
         return Err(Failure::usage("--daybook is a URL, and the kits are used from a folder")
             .hint("clone it, and pass the folder"));
     }
     Ok(NewAgent { name: new.name, daybook, language: new.language })
+}
+
+/// The failure without a source.
+fn nowhere(new: &args::NewAgent) -> Failure {
+    if new.language == Language::RustGraph {
+        return Failure::unknown("a graph is compiled with the crates of Daybook, and no checkout is here")
+            .hint(
+                "pass --daybook DIR or --daybook URL, or make a program: --language python, typescript or rust",
+            );
+    }
+    Failure::unknown("neither an installation nor a checkout of Daybook is here")
+        .hint("pass --daybook DIR, a checkout with the kits")
 }
 
 /// The folder of one of the template's dependencies in a checkout.

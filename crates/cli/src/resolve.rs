@@ -30,6 +30,7 @@ use crate::commands::eval::Plan;
 use crate::config::{Config, ServersEnvironment, StackEnvironment};
 use crate::failure::Failure;
 use crate::input;
+use crate::installed;
 use crate::new_agent::{self, NewAgent};
 use crate::output;
 use crate::reader::DEFAULT_FOLDER;
@@ -246,7 +247,7 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
         args::Command::Doctor => Action::Doctor(config.stack(&[])),
         args::Command::Workflow(workflow) => Action::Workflow(workflow.action),
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
-            Action::NewAgent(new_agent::resolve(new, &config.agents)?)
+            Action::NewAgent(new_agent::resolve(new, &config.agents, &config.binary)?)
         }
         args::Command::Tools(tools) => {
             Action::Tools(tools.server, config.servers().map_err(Failure::usage)?)
@@ -422,7 +423,13 @@ fn order(
     context: &Context,
 ) -> Result<Order, Failure> {
     let mut detail = input::detail(trigger.detail.as_deref())?;
-    if let Some(path) = &trigger.input {
+    let bundled =
+        trigger.input.as_deref().and_then(|path| installed::bundled(&context.binary, path));
+    if let Some(path) = &bundled {
+        output::say(&format!("input: {}", path.display()));
+    }
+    let input = bundled.or(trigger.input);
+    if let Some(path) = &input {
         for (field, value) in input::read(path, context.target, &context.extensions)? {
             // `--detail` takes precedence over the fields that a folder implies, but not over its input.
             if field == "input" || !detail.contains_key(&field) {
@@ -434,7 +441,7 @@ fn order(
         detail.insert("agent".to_owned(), json!(agent));
     }
     if context.target == Target::Local {
-        input::make_absolute(&mut detail, trigger.input.as_deref(), &context.extensions);
+        input::make_absolute(&mut detail, input.as_deref(), &context.extensions);
     }
     if let Some(model) = trigger.model {
         detail.insert("model".to_owned(), json!(model_for(model, context.target)));

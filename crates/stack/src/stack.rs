@@ -127,6 +127,8 @@ pub enum Isolation {
     Processes {
         /// The binary `agent`; beside the current program if absent.
         program: Option<PathBuf>,
+        /// The arguments that make the program an agent's; none for the binary `agent`.
+        arguments: Vec<String>,
         /// Environment variables, besides those that the stack sets.
         environment: Vec<(String, String)>,
     },

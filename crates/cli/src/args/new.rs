@@ -29,8 +29,8 @@ Examples:
 pub struct NewAgent {
     /// Name of the agent and its crate, which is created in a folder of this name
     pub name: String,
-    /// Source of Daybook: a checkout's folder or a git URL [default: the checkout that built this
-    /// binary]
+    /// Source of Daybook: a checkout's folder or a git URL [default: the installation, or the checkout that built
+    /// this binary]
     #[arg(long, value_name = "DIR|URL")]
     pub daybook: Option<String>,
     /// Language of the agent

@@ -254,17 +254,22 @@ fn notify(file: &Path) -> Result<Settings, Failure> {
     })
 }
 
-/// Runs each session in a process of the binary `agent`, in the same folder as this binary.
+/// Runs each session in a process of the binary `agent` in the folder of this binary, else of this binary, which has the
+/// same program if it was built for an account.
 fn isolation(
     context: &Context,
     environment: &StackEnvironment,
     roots: &Roots,
 ) -> Result<Isolation, Failure> {
-    let program = context.binary.with_file_name("agent");
-    if !program.is_file() {
-        return Err(Failure::unknown(format!("no binary at {}", program.display()))
-            .hint("build it with: cargo build -p agent --features container --profile local"));
-    }
+    let beside = context.binary.with_file_name("agent");
+    let (program, arguments) = match as_agent() {
+        _ if beside.is_file() => (beside, Vec::new()),
+        Some(argument) => (context.binary.clone(), vec![argument.to_owned()]),
+        None => {
+            return Err(Failure::unknown(format!("no binary at {}", beside.display()))
+                .hint("build it with: cargo build -p agent --features container --profile local"));
+        }
+    };
     let mut environment = environment.handed_on.clone();
     let allowed = roots.variable().context("a path that triggers may name cannot be handed on")?;
     let grants = roots.grants().unwrap_or(Path::new(""));
@@ -272,5 +277,13 @@ fn isolation(
         (env::DAYBOOK_ALLOWED_PATHS.to_owned(), allowed.to_string_lossy().into_owned()),
         (env::DAYBOOK_GRANTS_FOLDER.to_owned(), grants.to_string_lossy().into_owned()),
     ]);
-    Ok(Isolation::Processes { program: Some(program), environment })
+    Ok(Isolation::Processes { program: Some(program), arguments, environment })
+}
+
+/// The argument that makes this binary an agent's program, if it has that program.
+fn as_agent() -> Option<&'static str> {
+    #[cfg(feature = "live")]
+    return Some(agent::container::COMMAND);
+    #[cfg(not(feature = "live"))]
+    None
 }

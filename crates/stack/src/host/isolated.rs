@@ -61,8 +61,10 @@ const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 /// Settings of isolated agents.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The binary `agent`.
+    /// The binary `agent`, or another with the same program.
     pub program: PathBuf,
+    /// The arguments with which it is that program.
+    pub arguments: Vec<String>,
     /// The environment, besides what the host sets.
     pub environment: Vec<(String, String)>,
     /// The token between the stack and its agents' processes; not a part of `environment`, which may be
@@ -328,7 +330,7 @@ impl Isolated {
             (env::DAYBOOK_TIME_SCALE.to_owned(), settings.time_scale.to_string()),
             (env::DAYBOOK_TIME_ORIGIN.to_owned(), settings.clock.wall().to_string()),
         ]);
-        Ok((process::start(&settings.program, &environment)?, port))
+        Ok((process::start(&settings.program, &settings.arguments, &environment)?, port))
     }
 
     async fn watch(

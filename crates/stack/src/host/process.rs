@@ -16,9 +16,14 @@ use crate::process::die_with_parent;
 const TERMINATE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Starts a program that dies with this process.
-pub(super) fn start(program: &Path, environment: &[(String, String)]) -> io::Result<Child> {
+pub(super) fn start(
+    program: &Path,
+    arguments: &[String],
+    environment: &[(String, String)],
+) -> io::Result<Child> {
     let mut command = Command::new(program);
     command
+        .args(arguments)
         .env_clear()
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())

@@ -57,7 +57,7 @@ pub(super) fn agents(
     inside: Option<&Inside>,
 ) -> Result<Agents, StartError> {
     match (&config.isolation, inside) {
-        (Isolation::Processes { program, environment }, Some(inside)) => {
+        (Isolation::Processes { program, arguments, environment }, Some(inside)) => {
             let program = match program {
                 Some(program) => program.clone(),
                 None => beside_this("agent")?,
@@ -69,8 +69,16 @@ pub(super) fn agents(
             let token = inside.token.clone();
             let callbacks = aws_sdk_sfn::Client::new(aws);
             let exits = Some(Exits { store: store.clone(), callbacks, clock: clock.clone() });
-            let settings =
-                Settings { program, environment, token, clock, time_scale, progress, exits };
+            let settings = Settings {
+                program,
+                arguments: arguments.clone(),
+                environment,
+                token,
+                clock,
+                time_scale,
+                progress,
+                exits,
+            };
             Ok(Agents::Isolated(Isolated::new(settings)?))
         }
         (Isolation::None, _) | (_, None) => {

@@ -354,7 +354,8 @@ async fn an_encrypted_session_goes_on_after_a_restart() {
     for secret in [SECRETS[0], SECRETS[2]] {
         assert_eq!(holding(folder.path(), secret.as_bytes()), Vec::<PathBuf>::new());
     }
-    let isolation = Isolation::Processes { program: None, environment: Vec::new() };
+    let isolation =
+        Isolation::Processes { program: None, arguments: Vec::new(), environment: Vec::new() };
     let refused = Stack::start(Config { isolation, ..config(folder.path(), 1) }).await;
     assert!(matches!(refused, Err(StartError::EncryptedIsolation)), "{refused:?}");
 }

@@ -13,7 +13,8 @@ use crate::stack::{Client, config};
 use crate::world::{SESSION, TIMEOUT};
 
 fn isolated(program: PathBuf, data: &Path, time_scale: u32) -> Config {
-    let isolation = Isolation::Processes { program: Some(program), environment: Vec::new() };
+    let (arguments, environment) = (Vec::new(), Vec::new());
+    let isolation = Isolation::Processes { program: Some(program), arguments, environment };
     Config { isolation, ..config(data, time_scale) }
 }
 
