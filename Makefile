@@ -146,6 +146,12 @@ bench-lambdas: ## size, start, event times and memory of the packaged functions,
 
 LAMBDA_ARCHITECTURE = $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x86_64)
 
+# --- for people to install ---
+
+.PHONY: dist
+dist: ## builds wheels, npm packages, .debs, archives, SBOMs and SHA256SUMS for both Linux architectures [PROFILE=release]
+	@bash scripts/dist.sh '$(CARGO_TARGET_DIR)' '$(or $(PROFILE),release)' $(ARCHITECTURES)
+
 # --- in an account ---
 
 .PHONY: lambdas

@@ -7,8 +7,8 @@ Every package has the same tree, which is also what the program looks for: bin/d
 the packs' data. A wheel adds the kit for Python as a module, an npm package the kit for TypeScript. The manual page and the
 completions are written by the program of this machine's architecture, so that one must be among the programs.
 
-The bytes depend on the input alone: entries are sorted, times are SOURCE_DATE_EPOCH, owners are root. `--quick` compresses
-less and removes debug information, for tests. Needs Python 3.11, binutils, cargo and, for the .deb, dpkg-deb.
+The bytes depend on the input alone: entries are sorted, times are SOURCE_DATE_EPOCH, owners are root. `--quick` does not
+compress and removes debug information, for tests. Needs Python 3.11, binutils, cargo and, for the .deb, dpkg-deb.
 """
 
 import argparse
@@ -91,7 +91,7 @@ class Pack:
 
     def __init__(self, out: pathlib.Path, quick: bool):
         self.out, self.quick = out, quick
-        self.level = 1 if quick else 9
+        self.level = 0 if quick else 9
         self.version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
         # A zip cannot say an earlier time.
         self.epoch = max(int(os.environ.get("SOURCE_DATE_EPOCH", 0)), 315532800)
@@ -219,7 +219,7 @@ class Pack:
             laid = pathlib.Path(folder) / "deb"
             lay(laid, inside)
             packed = pathlib.Path(folder) / "packed"
-            method = ["-Zgzip", "-z1"] if self.quick else ["-Zxz", "-z6"]
+            method = ["-Znone"] if self.quick else ["-Zxz", "-z6"]
             # One thread: how many there are must not show.
             command = ["dpkg-deb", "--root-owner-group", "--threads-max=1", *method, "--build", laid, packed]
             output(*command, env=os.environ | {"SOURCE_DATE_EPOCH": str(self.epoch)})

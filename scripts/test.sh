@@ -13,7 +13,7 @@ profile=${1:-}
 case $profile in
     quick) ensure_tools browser cargo-nextest ;;
     verify) ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm langgraph pydantic-ai agentcore browser jq asl-validator \
-        dynamodb-local aws-cdk cdk-cli cfn-lint hadolint cargo-nextest ;;
+        dynamodb-local aws-cdk cdk-cli cfn-lint hadolint dist-checks cargo-nextest ;;
     *) fail "unknown test profile \`$profile\`" "use quick or verify" ;;
 esac
 filters=("${@:2}")
@@ -63,4 +63,5 @@ export JSII_TEST_CDK=$DAYBOOK_TEST_CDK
 export DAYBOOK_TEST_CDK_CLI=$tools_dir/cdk-cli-$cdk_cli_version/node_modules/.bin/cdk
 export DAYBOOK_TEST_HADOLINT=$tools_dir/hadolint-$hadolint_version/bin/hadolint
 export DAYBOOK_TEST_CFN_LINT=$tools_dir/cfn-lint-$cfn_lint_version/bin/cfn-lint
+export DAYBOOK_TEST_DIST_CHECKS=$tools_dir/dist-checks-$auditwheel_version-$cyclonedx_version/bin/python
 run_tests bash scripts/dynamodb-local.sh run

@@ -4,7 +4,7 @@
 #
 #   scripts/tools.sh               installs all
 #   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator
-#                                  dynamodb-local aws-cdk cdk-cli cfn-lint hadolint cargo-deny cargo-nextest
+#                                  dynamodb-local aws-cdk cdk-cli cfn-lint hadolint dist-checks cargo-deny cargo-nextest
 #
 # They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so another clone finds them. The script
 # prints nothing if everything is installed. Other scripts source this file for `ensure_tools` and `tools_dir`.
@@ -55,6 +55,9 @@ restate_sdk_version=1.17.2
 # A linker for any Linux, and its cargo command.
 cargo_zigbuild_version=0.24.0
 ziglang_version=0.15.2
+# Check what `make dist` builds: a wheel's platform, and an SBOM.
+auditwheel_version=6.8.2
+cyclonedx_version=11.12.0
 # Checks the agents' image.
 hadolint_version=2.15.1
 cargo_deny_version=0.20.2
@@ -237,12 +240,14 @@ ensure_tool() {
             once cfn-lint $cfn_lint_version from_pypi cfn-lint ;;
         hadolint) [ -e "$tools_dir/hadolint-$hadolint_version/.complete" ] || needs_python
             once hadolint $hadolint_version from_pypi hadolint ;;
+        dist-checks) [ -e "$tools_dir/dist-checks-$auditwheel_version-$cyclonedx_version/.complete" ] || needs_python
+            once dist-checks $auditwheel_version-$cyclonedx_version from_pypi dist-checks ;;
         cdk-cli) needs_node
             once cdk-cli $cdk_cli_version from_npm cdk-cli ;;
         # Only for `make smoke-llm`.
         llm) [ -e "$tools_dir/llm-$llm_version/.complete" ] || needs_python
             once llm $llm_version from_pypi llm ;;
-        # Only for `make lambdas`.
+        # Only for `make lambdas` and `make dist`.
         cargo-zigbuild) [ -e "$tools_dir/cargo-zigbuild-$cargo_zigbuild_version/.complete" ] || needs_python
             once cargo-zigbuild $cargo_zigbuild_version from_pypi cargo-zigbuild ;;
         # LOCAL_DEVELOPMENT.md uses it.
@@ -275,6 +280,6 @@ hide_settings() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator dynamodb-local aws-cdk cdk-cli cfn-lint hadolint cargo-deny cargo-nextest
+    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator dynamodb-local aws-cdk cdk-cli cfn-lint hadolint dist-checks cargo-deny cargo-nextest
     ensure_tools "$@"
 fi

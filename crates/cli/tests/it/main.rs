@@ -40,6 +40,7 @@ mod metrics;
 mod mutations;
 mod network;
 mod own_agent;
+mod packaged;
 mod page;
 mod people;
 mod planted;

@@ -11,7 +11,7 @@ use crate::harness::{Dev, Ran, daybook, run, run_in, tool};
 use crate::page::root;
 
 #[expect(clippy::disallowed_methods, reason = "python3 and node are on the machine's search path")]
-fn path() -> String {
+pub fn path() -> String {
     let path = std::env::var("PATH").unwrap();
     let node = tool("DAYBOOK_TEST_NODE").and_then(|node| Some(node.parent()?.to_owned()));
     node.map_or(path.clone(), |folder| format!("{}:{path}", folder.display()))

@@ -196,6 +196,7 @@ fn agents() -> Agents {
         let program = PathBuf::from("/nonexistent");
         let settings = Settings {
             program,
+            arguments: Vec::new(),
             environment: Vec::new(),
             token: guard::Secret::new("unused"),
             clock: clock(),

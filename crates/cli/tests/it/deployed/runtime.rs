@@ -86,6 +86,7 @@ impl Runtime {
         );
         let settings = Settings {
             program: built("agent")?,
+            arguments: Vec::new(),
             environment,
             clock: Clock::scaled(origin, SCALE),
             time_scale: SCALE,
