@@ -149,7 +149,7 @@ LAMBDA_ARCHITECTURE = $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x86_6
 # --- for people to install ---
 
 .PHONY: dist
-dist: ## builds wheels, npm packages, .debs, archives, SBOMs and SHA256SUMS for both Linux architectures [PROFILE=release]
+dist: ## builds wheels, npm packages, .debs, archives, SBOMs and SHA256SUMS for Linux [PROFILE=release] [ARCHITECTURES="x86_64 aarch64"]
 	@bash scripts/dist.sh '$(CARGO_TARGET_DIR)' '$(or $(PROFILE),release)' $(ARCHITECTURES)
 
 # --- in an account ---
