@@ -54,8 +54,9 @@ def fail(problem: str):
 
 
 def output(*command: str | pathlib.Path, **options) -> bytes:
-    ran = subprocess.run(command, stdout=subprocess.PIPE, **options)
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
     if ran.returncode != 0:
+        sys.stderr.buffer.write(ran.stderr)
         fail(f"{' '.join(map(str, command))} exited with {ran.returncode}")
     return ran.stdout
 
@@ -105,6 +106,9 @@ class Pack:
 
     def shared(self, program: pathlib.Path) -> dict[str, bytes]:
         """The files that no architecture changes, by their path in an installation."""
+        version = output(program, "--version").decode()
+        if version != f"daybook {self.version}\n":
+            fail(f"{program} is not daybook {self.version}: it says `{version.strip()}`")
         files = {f"{SHARE}/LICENSE": (ROOT / "LICENSE").read_bytes()}
         files |= {f"{SHARE}/{path}": data for folder in DATA for path, data in below(ROOT / folder, ROOT)}
         for kit, parts in (("python", ("README.md", "daybook")), ("typescript", ("README.md", "package.json", "src"))):
@@ -278,13 +282,13 @@ def lay(folder: pathlib.Path, files: dict[str, tuple[bytes, bool]]):
 def rust_kit():
     """The crate as cargo would publish it: its manifest does not need the workspace."""
     with tempfile.TemporaryDirectory() as folder:
-        arguments = "package --package daybook-kit --no-verify --allow-dirty --offline --quiet --target-dir"
-        output(os.environ.get("CARGO", "cargo"), *arguments.split(), folder, cwd=ROOT, stderr=subprocess.DEVNULL)
+        arguments = "package --package daybook-kit --exclude-lockfile --no-verify --allow-dirty --offline --target-dir"
+        output(os.environ.get("CARGO", "cargo"), *arguments.split(), folder, cwd=ROOT)
         [crate] = pathlib.Path(folder).glob("package/*.crate")
         with tarfile.open(crate) as archive:
             for member in archive.getmembers():
                 path = member.name.partition("/")[2]
-                if path not in (".cargo_vcs_info.json", "Cargo.toml.orig", "Cargo.lock"):
+                if path not in (".cargo_vcs_info.json", "Cargo.toml.orig"):
                     yield path, archive.extractfile(member).read()
 
 

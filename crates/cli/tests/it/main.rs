@@ -40,6 +40,7 @@ mod metrics;
 mod mutations;
 mod network;
 mod own_agent;
+#[cfg(target_os = "linux")]
 mod packaged;
 mod page;
 mod people;
