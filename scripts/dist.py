@@ -38,6 +38,8 @@ NAMES = {
     "aarch64": ("AArch64", "arm64", "arm64"),
 }
 
+HERE = {"arm64": "aarch64"}.get(platform.machine(), platform.machine())
+
 # The data that pages of the documentation name as inputs.
 DATA = ("packs/incident/incidents", "packs/fraud/transactions", "packs/network/networks")
 
@@ -98,11 +100,13 @@ class Pack:
         self.epoch = max(int(os.environ.get("SOURCE_DATE_EPOCH", 0)), 315532800)
 
     def program(self, program: Program) -> bytes:
-        if not self.quick:
+        # This machine's objcopy may know no other architecture.
+        if not self.quick or program.architecture != HERE:
             return program.path.read_bytes()
-        with tempfile.NamedTemporaryFile() as stripped:
-            output("objcopy", "--strip-all", program.path, stripped.name)
-            return pathlib.Path(stripped.name).read_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            stripped = pathlib.Path(folder) / "stripped"
+            output("objcopy", "--strip-all", program.path, stripped)
+            return stripped.read_bytes()
 
     def shared(self, program: pathlib.Path) -> dict[str, bytes]:
         """The files that no architecture changes, by their path in an installation."""
@@ -305,12 +309,11 @@ def main():
         if architecture not in NAMES:
             fail(f"unknown architecture `{architecture}`: use {' or '.join(NAMES)}")
         programs[architecture] = Program(architecture, pathlib.Path(path))
-    here = {"arm64": "aarch64"}.get(platform.machine(), platform.machine())
-    if here not in programs:
-        fail(f"no program for {here}: this machine has to run one for its manual page and completions")
+    if HERE not in programs:
+        fail(f"no program for {HERE}: this machine has to run one for its manual page and completions")
     options.folder.mkdir(parents=True, exist_ok=True)
     pack = Pack(options.folder, options.quick)
-    shared = {path: (data, False) for path, data in pack.shared(programs[here].path).items()}
+    shared = {path: (data, False) for path, data in pack.shared(programs[HERE].path).items()}
     for program in programs.values():
         files = {"bin/daybook": (pack.program(program), True), **shared}
         for kind in options.only.split(","):
