@@ -211,7 +211,7 @@ class Pack:
         inside["usr/share/doc/daybook/changelog.gz"] = (changes, False)
         inside["usr/share/doc/daybook/copyright"] = (COPYRIGHT.encode(), False)
         libc = "libc6 (>= {}.{})".format(*program.glibc)
-        depends = [libc, "libgcc-s1"] if "libgcc_s.so.1" in program.libraries else [libc]
+        depends = [libc, "libgcc-s1 | libgcc1"] if "libgcc_s.so.1" in program.libraries else [libc]
         size = sum(len(data) for data, _ in inside.values()) // 1024
         control = CONTROL.format(
             version=self.version, architecture=program.debian, size=size, depends=", ".join(depends)
