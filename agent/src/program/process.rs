@@ -33,6 +33,11 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How often to look whether a program has exited.
 const EXIT_POLL: Duration = Duration::from_millis(2);
 
+/// The exit code of a shell whose command was killed with SIGKILL.
+///
+/// Source: POSIX, Shell Command Language, 2.8.2.
+const KILLED_CODE: i32 = 128 + 9;
+
 /// How often to look whether a program has exited whose stdout is open.
 const EXIT_WATCH: Duration = Duration::from_millis(200);
 
@@ -181,7 +186,7 @@ impl Process {
         let (how, was_killed) = match status {
             Ok(Ok(status)) if exited.is_ok() => {
                 let how = format!("the program exited without `end`: {status}");
-                (how, status.signal().is_some())
+                (how, status.signal().is_some() || status.code() == Some(KILLED_CODE))
             }
             _ => ("the program closed its stdout without `end`".to_owned(), false),
         };

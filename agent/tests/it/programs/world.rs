@@ -73,6 +73,12 @@ impl Kit {
         }
     }
 
+    /// Whether the installed interpreter is a script that starts the real one, and so hides how that ends.
+    pub fn is_wrapped(self) -> bool {
+        let command = self.launch().command.remove(0);
+        std::fs::read(command).is_ok_and(|bytes| bytes.starts_with(b"#!"))
+    }
+
     async fn agent(self) -> Agent {
         let launch = self.launch();
         Agent::program(describe(&launch).await.unwrap(), launch).unwrap()
