@@ -27,6 +27,7 @@ mod fork;
 mod inputs;
 mod join;
 mod output;
+mod redrive;
 mod scope;
 mod task;
 mod thread;
@@ -44,6 +45,7 @@ pub use distributed::RUN_EVENTS_MAX;
 pub use fold::ReplayError;
 pub use fork::CONCURRENCY_MAX;
 pub use inputs::{AlreadyEnded, CallbackError, TaskClosed};
+pub use redrive::{NotRedrivable, REDRIVE_EVENTS_MAX};
 use thread::{Attempt, Thread};
 
 /// Largest input, result, output, or set of variables assigned together, in bytes of JSON text.
@@ -156,6 +158,8 @@ pub struct Execution {
     last_event_id: u64,
     newest_at: Timestamp,
     wall_ahead_ms: i64,
+    redrives: u64,
+    redriven_at: Option<Timestamp>,
     phase: Phase,
 }
 
@@ -163,7 +167,8 @@ pub struct Execution {
 enum Phase {
     Before,
     Running(Thread),
-    Ended(Outcome),
+    /// With the thread as it was, from which a redrive continues.
+    Ended(Outcome, Box<Thread>),
 }
 
 impl Execution {
@@ -183,6 +188,8 @@ impl Execution {
             input: Arc::new(input),
             last_event_id: 0,
             wall_ahead_ms: 0,
+            redrives: 0,
+            redriven_at: None,
             phase: Phase::Before,
         })
     }
@@ -239,7 +246,7 @@ impl Execution {
 
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
-            Phase::Ended(outcome) => Some(outcome),
+            Phase::Ended(outcome, _) => Some(outcome),
             _ => None,
         }
     }

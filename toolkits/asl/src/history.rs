@@ -42,6 +42,10 @@ pub enum EventKind {
     ExecutionFailed(Failure),
     ExecutionTimedOut(Failure),
     ExecutionAborted(Failure),
+    /// The execution continues where it ended without success.
+    ExecutionRedriven {
+        redrive_count: u64,
+    },
     StateEntered {
         state_type: StateType,
         name: String,
@@ -71,6 +75,11 @@ pub enum EventKind {
     },
     MapRunSucceeded,
     MapRunFailed(Failure),
+    /// A redriven execution runs the failed iterations of a run again.
+    MapRunRedriven {
+        map_run_arn: String,
+        redrive_count: u64,
+    },
     TaskScheduled(TaskScheduled),
     LambdaFunctionScheduled {
         resource: String,
@@ -163,6 +172,7 @@ impl EventKind {
             EventKind::ExecutionFailed(_) => "ExecutionFailed".to_owned(),
             EventKind::ExecutionTimedOut(_) => "ExecutionTimedOut".to_owned(),
             EventKind::ExecutionAborted(_) => "ExecutionAborted".to_owned(),
+            EventKind::ExecutionRedriven { .. } => "ExecutionRedriven".to_owned(),
             EventKind::StateEntered { state_type, .. } => {
                 format!("{}StateEntered", state_type.name())
             }
@@ -177,6 +187,7 @@ impl EventKind {
             EventKind::MapRunStarted { .. } => "MapRunStarted".to_owned(),
             EventKind::MapRunSucceeded => "MapRunSucceeded".to_owned(),
             EventKind::MapRunFailed(_) => "MapRunFailed".to_owned(),
+            EventKind::MapRunRedriven { .. } => "MapRunRedriven".to_owned(),
             EventKind::TaskScheduled(_) => "TaskScheduled".to_owned(),
             EventKind::LambdaFunctionScheduled { .. } => "LambdaFunctionScheduled".to_owned(),
             EventKind::TaskStarted(integration) => task(integration, "Started"),

@@ -54,7 +54,7 @@ pub(super) fn record(view: View<'_>, kind: EventKind) -> Step {
 impl Execution {
     pub(super) fn decide(&self, now: Timestamp) -> Decision {
         let thread = match &self.phase {
-            Phase::Ended(outcome) => return Decision::Await(Next::Done(outcome.clone())),
+            Phase::Ended(outcome, _) => return Decision::Await(Next::Done(outcome.clone())),
             Phase::Before => {
                 let (input, role_arn) = (self.start.input.clone(), self.start.role_arn.clone());
                 let kind = EventKind::ExecutionStarted { input, role_arn };
@@ -92,9 +92,10 @@ impl Execution {
         }
     }
 
-    /// The machine's own timeout.
+    /// The machine's own timeout. A redrive restarts it.
     fn deadline(&self) -> Timestamp {
-        self.start.started_at.plus_seconds(self.definition.timeout_s.unwrap_or(SECONDS_MAX))
+        let from = self.redriven_at.unwrap_or(self.start.started_at);
+        from.plus_seconds(self.definition.timeout_s.unwrap_or(SECONDS_MAX))
     }
 
     pub(super) fn step(&self, thread: &Thread, now: Timestamp) -> Step {

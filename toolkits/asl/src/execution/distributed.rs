@@ -31,6 +31,8 @@ pub(super) type Results = Arc<Vec<Option<Arc<Value>>>>;
 pub(super) struct Run {
     pub(super) started: bool,
     pub(super) ended: bool,
+    /// It failed, and a redriven execution is to run it again.
+    pub(super) redriven: bool,
     /// Cached for the event that the result decides.
     pub(super) outcome: Arc<OnceLock<std::result::Result<Results, Failure>>>,
 }
@@ -44,7 +46,10 @@ impl Execution {
         run: &Run,
         now: Timestamp,
     ) -> Result<Step> {
-        let kind = if !run.started {
+        let kind = if run.redriven {
+            let map_run_arn = self.map_run_arn(view);
+            EventKind::MapRunRedriven { map_run_arn, redrive_count: self.redrives }
+        } else if !run.started {
             EventKind::MapRunStarted { map_run_arn: self.map_run_arn(view) }
         } else {
             match self.run_outcome(view, map, fork, run, now) {
@@ -116,6 +121,8 @@ impl Execution {
             last_event_id: 0,
             newest_at: now,
             wall_ahead_ms: self.wall_ahead_ms,
+            redrives: 0,
+            redriven_at: None,
             phase: Phase::Before,
         };
         loop {

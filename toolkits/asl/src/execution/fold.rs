@@ -75,22 +75,23 @@ impl Execution {
         let misfit = || ReplayError::Misfit { id: event.id, event_type: event.kind.type_name() };
         self.newest_at = self.newest_at.max(event.timestamp);
         let next = match (&self.phase, &event.kind) {
-            (Phase::Ended(_), _) => return Err(misfit()),
+            (Phase::Ended(outcome, thread), EventKind::ExecutionRedriven { redrive_count })
+                if *redrive_count == self.redrives + 1 =>
+            {
+                let thread = thread.redriven(event, outcome);
+                self.redrives += 1;
+                self.redriven_at = Some(event.timestamp);
+                Phase::Running(thread)
+            }
+            (Phase::Ended(..), _) => return Err(misfit()),
             (Phase::Before, EventKind::ExecutionStarted { .. }) => {
                 // As on AWS, the entry of the first state has no previous event.
                 let (machine, input) = (&self.definition.machine, Arc::clone(&self.input));
                 Phase::Running(Thread::begin(machine, input, 0, event.timestamp))
             }
             (Phase::Before, _) => return Err(misfit()),
-            (_, EventKind::ExecutionSucceeded { output }) => {
-                Phase::Ended(Outcome::Succeeded(output.clone()))
-            }
-            (_, EventKind::ExecutionFailed(failure)) => {
-                Phase::Ended(Outcome::Failed(failure.clone()))
-            }
-            (_, EventKind::ExecutionTimedOut(_)) => Phase::Ended(Outcome::TimedOut),
-            (_, EventKind::ExecutionAborted(failure)) => {
-                Phase::Ended(Outcome::Aborted(failure.clone()))
+            (Phase::Running(thread), kind) if let Some(outcome) = outcome(kind) => {
+                Phase::Ended(outcome, Box::new(thread.clone()))
             }
             (Phase::Running(_), _) => {
                 let Phase::Running(mut thread) = std::mem::replace(&mut self.phase, Phase::Before)
@@ -243,7 +244,10 @@ impl Execution {
         let running = matches!(stage, Stage::Entered | Stage::Forked(_) | Stage::Broken(_));
         let in_catch = location.is_some_and(|location| location.starts_with("Catch["));
         let while_catching = in_catch && matches!(stage, Stage::Failed(_));
-        let failed = failed(view, &mut visit, event, failure, while_catching);
+        let mut failed = failed(view, &mut visit, event, failure, while_catching);
+        if let Stage::Forked(fork) = stage {
+            failed.fork = Some(fork.clone());
+        }
         let stage = if forks && running { Stage::Broken(failed) } else { Stage::Failed(failed) };
         Some(Turn::to(event.id, Position::In(visit, stage)))
     }
@@ -302,6 +306,17 @@ impl Execution {
     }
 }
 
+/// The outcome that an event gives an execution.
+fn outcome(kind: &EventKind) -> Option<Outcome> {
+    Some(match kind {
+        EventKind::ExecutionSucceeded { output } => Outcome::Succeeded(output.clone()),
+        EventKind::ExecutionFailed(failure) => Outcome::Failed(failure.clone()),
+        EventKind::ExecutionTimedOut(_) => Outcome::TimedOut,
+        EventKind::ExecutionAborted(failure) => Outcome::Aborted(failure.clone()),
+        _ => return None,
+    })
+}
+
 /// Whether an event starts the branches or iterations of a state.
 fn begins(view: View<'_>, kind: &EventKind) -> bool {
     match view.state.kind {
@@ -327,7 +342,13 @@ pub(super) fn failed(
     while_catching: bool,
 ) -> Failed {
     count(view, visit, failure);
-    Failed { event_id: event.id, failure: failure.clone(), at: event.timestamp, while_catching }
+    Failed {
+        event_id: event.id,
+        failure: failure.clone(),
+        at: event.timestamp,
+        while_catching,
+        fork: None,
+    }
 }
 
 fn json(id: u64, text: &str) -> Result<Value> {

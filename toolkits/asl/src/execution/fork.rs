@@ -34,10 +34,15 @@ pub(super) struct Fork {
     /// Results so far; `None` for a running iteration and for a tolerated failure.
     pub(super) results: Results,
     pub(super) ended: usize,
-    pub(super) failed: usize,
+    /// The iterations that failed, for a redrive.
+    pub(super) failed: BTreeMap<usize, Arc<Thread>>,
+    /// Iterations that a redrive continues as soon as others have ended.
+    pub(super) waiting: BTreeMap<usize, Arc<Thread>>,
+    /// The most threads that run at once.
+    pub(super) slots: usize,
     /// The newest event that ended a thread, or the one that started the fork.
     pub(super) last: u64,
-    tolerated: Result<usize>,
+    pub(super) tolerated: Result<usize>,
     pub(super) run: Option<Run>,
 }
 
@@ -85,7 +90,9 @@ impl Execution {
             running: BTreeMap::new(),
             results: Arc::default(),
             ended: 0,
-            failed: 0,
+            failed: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            slots: usize::MAX,
             last: base,
             tolerated: Ok(0),
             run: None,
@@ -111,6 +118,7 @@ impl Execution {
                     fork.run = Some(Run::default());
                 }
                 fork.results = Arc::new(vec![None; items.len()]);
+                fork.slots = concurrency;
                 fork.free = vec![base; concurrency.min(items.len())].into();
                 fork.items = Arc::new(items);
             }
@@ -257,11 +265,11 @@ impl Fork {
 
     /// Records a failed iteration; returns the fork's failure if too many failed.
     pub(super) fn fail(&mut self, index: usize, failure: Failure) -> Option<Failure> {
-        self.running.remove(&index);
+        let thread = self.running.remove(&index);
+        self.failed.extend(thread.map(|thread| (index, thread)));
         self.ended += 1;
-        self.failed += 1;
         let tolerated = self.tolerated();
-        (self.failed > tolerated).then(|| exceeded(tolerated, failure))
+        (self.failed.len() > tolerated).then(|| exceeded(tolerated, failure))
     }
 
     pub(super) fn tolerated(&self) -> usize {
@@ -272,7 +280,7 @@ impl Fork {
 impl Thread {
     /// A failure that no catcher of the thread matched.
     pub(super) fn failed(&self, failure: Failure) -> Failed {
-        Failed { event_id: self.last, failure, at: self.at, while_catching: false }
+        Failed { event_id: self.last, failure, at: self.at, while_catching: false, fork: None }
     }
 
     /// The newest event of the thread and its descendants.

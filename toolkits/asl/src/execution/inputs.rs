@@ -131,7 +131,7 @@ impl Execution {
     pub fn abort(&self, failure: Failure, now: Timestamp) -> Result<Event, AlreadyEnded> {
         match self.phase {
             // Before its first event an execution has no history that an abort could follow.
-            Phase::Before | Phase::Ended(_) => Err(AlreadyEnded),
+            Phase::Before | Phase::Ended(..) => Err(AlreadyEnded),
             Phase::Running(_) => Ok(self.proposal(0, EventKind::ExecutionAborted(failure), now)),
         }
     }

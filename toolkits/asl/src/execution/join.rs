@@ -7,7 +7,7 @@ use super::decide::Step;
 use super::distributed::Run;
 use super::fold::{Moved, Turn, count, failed};
 use super::fork::Fork;
-use super::thread::{Item, Position, Stage, Thread, View};
+use super::thread::{Failed, Item, Position, Stage, Thread, View};
 use crate::definition::{Kind, Map, StateType};
 use crate::history::{Event, EventKind, Failure, Moment};
 
@@ -85,13 +85,16 @@ impl Execution {
             (Moment::Succeeded, Step::Finish(value)) => fork.succeed(index, &value),
             (Moment::Failed, Step::Fail(failure)) => {
                 if let Some(failure) = fork.fail(index, failure) {
-                    return Some(broken(view, event, &failure, thread.last));
+                    return Some(broken(view, event, &failure, thread.last, fork));
                 }
             }
             _ => return None,
         }
         fork.last = event.id;
-        fork.free.push_back(thread.last);
+        match fork.waiting.pop_first() {
+            Some((index, thread)) => _ = fork.running.insert(index, thread),
+            None => fork.free.push_back(thread.last),
+        }
         Some(Turn::stay(view))
     }
 
@@ -99,9 +102,10 @@ impl Execution {
         let run = fork.run.clone()?;
         let started = match &event.kind {
             EventKind::MapRunStarted { .. } if !run.started => true,
+            EventKind::MapRunRedriven { .. } if run.redriven => true,
             EventKind::MapRunSucceeded if run.started => false,
             EventKind::MapRunFailed(failure) if run.started => {
-                return Some(broken(view, event, failure, event.id));
+                return Some(broken(view, event, failure, event.id, fork));
             }
             _ => return None,
         };
@@ -110,7 +114,7 @@ impl Execution {
             fork.ended = results.len();
             fork.results = results;
         }
-        fork.run = Some(Run { started: true, ended: !started, ..run });
+        fork.run = Some(Run { started: true, ended: !started, redriven: false, ..run });
         fork.last = event.id;
         Some(Turn::stay(view))
     }
@@ -146,7 +150,9 @@ impl Execution {
         let mut visit = view.visit.clone();
         count(view, &mut visit, &failed.failure);
         let stage = match event.kind {
-            EventKind::ForkFailed(StateType::Parallel) => Stage::Failed(failed),
+            EventKind::ForkFailed(StateType::Parallel) => {
+                Stage::Failed(Failed { fork: Some(Box::new(fork.clone())), ..failed })
+            }
             EventKind::ParallelStateStarted => {
                 Stage::Forked(Box::new(self.fork(view, event.timestamp, event.id).ok()?))
             }
@@ -171,8 +177,9 @@ impl Thread {
 }
 
 /// The fork has failed; `last` is the `previousEventId` of the next event.
-fn broken(view: View<'_>, event: &Event, failure: &Failure, last: u64) -> Turn {
+fn broken(view: View<'_>, event: &Event, failure: &Failure, last: u64, fork: &Fork) -> Turn {
     let mut visit = view.visit.clone();
     let failed = failed(view, &mut visit, event, failure, false);
+    let failed = Failed { fork: Some(Box::new(fork.clone())), ..failed };
     Turn::to(last, Position::In(visit, Stage::Broken(failed)))
 }

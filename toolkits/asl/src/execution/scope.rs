@@ -38,7 +38,7 @@ impl Execution {
                 "StartTime": start.started_at.to_string(),
                 "Name": start.execution_name,
                 "RoleArn": start.role_arn,
-                "RedriveCount": 0,
+                "RedriveCount": self.redrives,
             },
             "StateMachine": {"Id": start.state_machine_arn, "Name": start.state_machine_name},
             "State": {
@@ -46,6 +46,9 @@ impl Execution {
                 "EnteredTime": visit.entered_at.to_string(),
             },
         });
+        if let Some(at) = self.redriven_at {
+            context["Execution"]["RedriveTime"] = at.to_string().into();
+        }
         if matches!(view.state.kind, Kind::Task(_)) {
             context["State"]["RetryCount"] = visit.failed.into();
         }

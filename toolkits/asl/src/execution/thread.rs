@@ -93,6 +93,8 @@ pub(super) struct Failed {
     pub(super) at: Timestamp,
     /// The error occurred while catching another, so it cannot be caught.
     pub(super) while_catching: bool,
+    /// The branches or iterations of a `Parallel` or `Map` that failed, which a redrive continues.
+    pub(super) fork: Option<Box<Fork>>,
 }
 
 /// The data available to evaluations in a state.

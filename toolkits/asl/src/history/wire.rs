@@ -28,6 +28,8 @@ pub(super) struct Wire {
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_aborted_event_details: Option<Details>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    execution_redriven_event_details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     state_entered_event_details: Option<Details>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state_exited_event_details: Option<Details>,
@@ -65,6 +67,8 @@ pub(super) struct Wire {
     map_run_started_event_details: Option<Details>,
     #[serde(skip_serializing_if = "Option::is_none")]
     map_run_failed_event_details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_run_redriven_event_details: Option<Details>,
 }
 
 /// The union of all details; each event type uses a few of them.
@@ -113,6 +117,8 @@ struct Details {
     index: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     map_run_arn: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redrive_count: Option<u64>,
 }
 
 /// AWS truncates large values in its replies. This engine never does, because replay needs them
@@ -187,6 +193,9 @@ fn details_of(kind: EventKind) -> Details {
         EventKind::ExecutionFailed(failure)
         | EventKind::ExecutionTimedOut(failure)
         | EventKind::ExecutionAborted(failure) => empty.with_failure(failure),
+        EventKind::ExecutionRedriven { redrive_count } => {
+            Details { redrive_count: Some(redrive_count), ..empty }
+        }
         EventKind::StateEntered { name, input, .. } => {
             Details { name: Some(name), ..empty }.with_input(input)
         }
@@ -209,6 +218,9 @@ fn details_of(kind: EventKind) -> Details {
             Details { map_run_arn: Some(map_run_arn), ..empty }
         }
         EventKind::MapRunFailed(failure) => empty.with_failure(failure),
+        EventKind::MapRunRedriven { map_run_arn, redrive_count } => {
+            Details { map_run_arn: Some(map_run_arn), redrive_count: Some(redrive_count), ..empty }
+        }
         EventKind::ParallelStateStarted
         | EventKind::ForkSucceeded(_)
         | EventKind::ForkFailed(_)
@@ -250,6 +262,7 @@ impl Wire {
             "ExecutionFailed" => &mut self.execution_failed_event_details,
             "ExecutionTimedOut" => &mut self.execution_timed_out_event_details,
             "ExecutionAborted" => &mut self.execution_aborted_event_details,
+            "ExecutionRedriven" => &mut self.execution_redriven_event_details,
             "TaskScheduled" => &mut self.task_scheduled_event_details,
             "TaskStarted" => &mut self.task_started_event_details,
             "TaskSubmitted" => &mut self.task_submitted_event_details,
@@ -267,6 +280,7 @@ impl Wire {
             "MapIterationFailed" => &mut self.map_iteration_failed_event_details,
             "MapRunStarted" => &mut self.map_run_started_event_details,
             "MapRunFailed" => &mut self.map_run_failed_event_details,
+            "MapRunRedriven" => &mut self.map_run_redriven_event_details,
             name if name.ends_with("StateEntered") => &mut self.state_entered_event_details,
             name if name.ends_with("StateExited") => &mut self.state_exited_event_details,
             _ => return None,
@@ -302,6 +316,11 @@ fn kind_of(event_type: &str, details: Details) -> Result<EventKind, Malformed> {
         "ExecutionFailed" => EventKind::ExecutionFailed(details.failure()),
         "ExecutionTimedOut" => EventKind::ExecutionTimedOut(details.failure()),
         "ExecutionAborted" => EventKind::ExecutionAborted(details.failure()),
+        "ExecutionRedriven" => EventKind::ExecutionRedriven {
+            redrive_count: details
+                .redrive_count
+                .ok_or_else(|| Malformed::Missing(event_type.to_owned(), "redriveCount"))?,
+        },
         "TaskScheduled" => EventKind::TaskScheduled(TaskScheduled {
             resource_type: need(details.resource_type, "resourceType")?,
             resource: need(details.resource, "resource")?,
@@ -346,6 +365,13 @@ fn fork_kind(event_type: &str, details: &Details) -> Option<Result<EventKind, Ma
             .ok_or_else(|| missing("mapRunArn")),
         "MapRunSucceeded" => Ok(EventKind::MapRunSucceeded),
         "MapRunFailed" => Ok(EventKind::MapRunFailed(details.clone().failure())),
+        "MapRunRedriven" => match (details.map_run_arn.clone(), details.redrive_count) {
+            (Some(map_run_arn), Some(redrive_count)) => {
+                Ok(EventKind::MapRunRedriven { map_run_arn, redrive_count })
+            }
+            (None, _) => Err(missing("mapRunArn")),
+            (_, None) => Err(missing("redriveCount")),
+        },
         "ParallelStateSucceeded" => Ok(EventKind::ForkSucceeded(StateType::Parallel)),
         "ParallelStateFailed" => Ok(EventKind::ForkFailed(StateType::Parallel)),
         "MapStateSucceeded" => Ok(EventKind::ForkSucceeded(StateType::Map)),

@@ -11,6 +11,7 @@ mod given;
 mod masks;
 mod prefixes;
 mod recorded;
+mod redrive;
 mod run;
 mod table;
 mod validation;
