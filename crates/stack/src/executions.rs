@@ -8,23 +8,28 @@
 
 mod busy;
 mod call;
+mod children;
 pub mod conformance;
 mod damaged;
+mod encrypted;
 mod error;
 mod failures;
 mod heads;
 mod machines;
+mod map_runs;
 pub mod packed;
 mod parked;
+mod redrives;
 mod resources;
 mod runner;
+mod shared;
 mod sqlite;
 mod store;
 mod supervise;
 mod versions;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use asl::definition::Definition;
@@ -35,32 +40,35 @@ use asl::token;
 use journal::clock::{Clock, Stamp};
 use journal::store::Error;
 use serde_json::json;
-use tokio::sync::{Notify, broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 #[cfg(doc)]
 use workflow::error_name::EXECUTION_BROKEN;
 
 use crate::names;
-use crate::rules::UserRule;
 use crate::services::Services;
 use crate::store::Database;
 use busy::Work;
 pub(crate) use damaged::damaged;
-use failures::Failures;
 pub use heads::{Heads, heads, named};
 use machines::is_name;
 pub use machines::{MachineError, UserMachine, workflow_of};
-use parked::Parked;
 use runner::Command;
+use shared::Shared;
 pub(crate) use store::until_known;
 pub use versions::{Alias, Route, Version, VersionError};
 
 pub use call::call_function;
 pub(crate) use call::is_own;
 pub use error::{OpenError, SendError, StartError, StopError};
+pub use map_runs::{MapRunChange, MapRunError, UserMapRun};
+pub use redrives::{RedriveError, Redriven};
 pub use runner::Callback;
-pub use store::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
+pub use store::{
+    ChildCounts, ExecutionStore, Inserted, MachineRow, NewExecution, PENDING_REDRIVE, RUNNING,
+    Record,
+};
 
 /// Most executions in memory at once; further ones wait as rows. An execution that waits for a person
 /// or a distant time is not in memory.
@@ -117,84 +125,6 @@ pub struct Started {
 #[derive(Clone, Debug)]
 pub struct Executions<S = Database> {
     shared: Arc<Shared<S>>,
-}
-
-#[derive(Debug)]
-struct Shared<S> {
-    store: S,
-    clock: Clock,
-    /// The clock above without its steps. Waits and time limits count on it.
-    even: Clock,
-    services: Services,
-    machine: StateMachine,
-    /// Parsed definitions, by row: one for each version of the text.
-    definitions: Mutex<BTreeMap<i64, Arc<Definition>>>,
-    live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
-    parked: Mutex<Parked>,
-    /// Failures of their runners since the start of the stack, by execution.
-    failures: Mutex<Failures>,
-    /// Tokens of callbacks that executions get when they are taken up, by ARN.
-    owed: Mutex<BTreeMap<String, String>>,
-    started: Notify,
-    /// The rules of users, read once and after each change.
-    rules: Mutex<Option<Arc<[UserRule]>>>,
-    rules_reading: tokio::sync::Mutex<()>,
-    /// Held while what users created is read to be changed.
-    changing: tokio::sync::Mutex<()>,
-    /// Notified when the wall clock was set.
-    wall_set: Notify,
-    work: Work,
-    ends: broadcast::Sender<Arc<Record>>,
-    stopping: CancellationToken,
-}
-
-impl<S> Shared<S> {
-    /// The machine's clock.
-    fn wall(&self) -> Timestamp {
-        Timestamp::from_nanos(self.clock.now().nanos())
-    }
-
-    /// When a delay has passed, on the even clock.
-    fn after(&self, delay: Duration) -> Timestamp {
-        Timestamp::from_nanos(self.even.now().after(delay).nanos())
-    }
-
-    /// The even clock, which due times refer to.
-    fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(self.even.now().nanos())
-    }
-
-    /// How far an execution's own time is ahead of [`Self::now`], in milliseconds. It starts at the wall
-    /// clock, with each start of the stack again, and never before its own history. From there it runs
-    /// evenly.
-    fn ahead_ms(&self, id: i64, newest_at: Timestamp) -> i64 {
-        let parked = self.parked().take_ahead_ms(id);
-        let from = self.wall().max(newest_at).as_millis();
-        parked.unwrap_or_else(|| from.saturating_sub(self.now().as_millis()))
-    }
-
-    fn parked(&self) -> std::sync::MutexGuard<'_, Parked> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn owed(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn failing(&self) -> Vec<i64> {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.recent(self.even.now())
-    }
-
-    /// Returns how often the execution's runner has failed, this time included.
-    fn count_failure(&self, execution: i64) -> u32 {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.count(execution, self.even.now())
-    }
-
-    fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, mpsc::Sender<Command>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The newest time that an execution in this store has recorded.

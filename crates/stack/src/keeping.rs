@@ -355,6 +355,9 @@ fn remove_executions(file: &rusqlite::Connection, arns: &str) -> rusqlite::Resul
     let ended = "status <> 'RUNNING' AND arn IN (SELECT value FROM json_each(?))";
     let of_ended = format!("execution IN (SELECT id FROM execution WHERE {ended})");
     file.execute(&format!("DELETE FROM execution_event WHERE {of_ended}"), [arns])?;
+    if file.table_exists(None, "execution_redrive")? {
+        file.execute(&format!("DELETE FROM execution_redrive WHERE {of_ended}"), [arns])?;
+    }
     file.execute(&format!("DELETE FROM execution WHERE {ended}"), [arns])?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! they call, and a host for the agents, behind one AWS-compatible endpoint.
 //!
 //! - [`bus`] turns an event into an execution. [`executions`] runs it durably in the journal's file, and
-//!   calls [`functions`], [`dynamodb`] and the other [`services`].
+//!   calls [`functions`], [`dynamodb`] and the other [`services`]. [`buckets`] are files as S3 has them.
 //! - [`host`] runs the agents that the invoker function calls.
 //! - [`endpoint`] is the HTTP server: AWS protocols, Daybook's own API and the web page.
 //!   [`endpoint::Viewer`] serves the page over a journal whose sessions run elsewhere.
@@ -20,6 +20,7 @@
 //! - [`list`] and [`view`] are the JSON shapes of sessions, from either kind of journal ([`store`]).
 
 pub mod backup;
+pub mod buckets;
 pub mod bus;
 mod catch_up;
 pub mod checkpoints;

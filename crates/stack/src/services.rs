@@ -2,6 +2,7 @@
 
 use aws_sdk_bedrockagentcore::Client;
 
+use crate::buckets::Buckets;
 use crate::functions::Functions;
 use crate::load::Load;
 
@@ -13,10 +14,12 @@ pub struct Services {
     pub agent_core: Option<Client>,
     /// Which events the bus takes from tasks.
     pub load: Load,
+    /// The objects that distributed maps read and write.
+    pub buckets: Option<Buckets>,
 }
 
 impl From<Functions> for Services {
     fn from(functions: Functions) -> Self {
-        Self { functions, agent_core: None, load: Load::default() }
+        Self { functions, agent_core: None, load: Load::default(), buckets: None }
     }
 }

@@ -34,6 +34,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workflow::{metric, state_machine};
 
+use crate::buckets::{self, Buckets};
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
 use crate::checkpoints::{Signer, Signing, Witness};
@@ -222,7 +223,9 @@ impl Stack {
         let of_file = std::mem::take(&mut config.functions);
         let functions = load.noting(functions(&store, &clock, &aws, rules)).with_file(of_file);
         let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
-        let services = Services { functions: functions.clone(), agent_core, load: load.clone() };
+        let buckets = Some(Buckets::new(data.folder.join(buckets::FOLDER)));
+        let services =
+            Services { functions: functions.clone(), agent_core, load: load.clone(), buckets };
         let executions = executions(&config, &store, &clock, services).await?;
         let stop_serving = CancellationToken::new();
         let notices = Notices::default();

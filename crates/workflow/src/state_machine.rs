@@ -29,6 +29,12 @@ pub fn with_substitutions(values: &[(&str, &str)]) -> String {
         .fold(TEXT.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
 }
 
+/// Whether a definition is this one, whatever replaced its placeholders.
+pub fn is_own(definition: &str) -> bool {
+    let before = TEXT.split("${").next().unwrap_or(TEXT);
+    definition.starts_with(before)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -54,6 +60,13 @@ mod tests {
             }
         }
         names
+    }
+
+    #[test]
+    fn the_definition_is_told_from_others() {
+        assert!(is_own(&with_substitutions(&[("JOURNAL_TABLE_NAME", "t")])));
+        assert!(!is_own(r#"{"StartAt": "A"}"#));
+        assert!(TEXT.split("${").next().unwrap().len() > 500);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! crate relies on these checks.
 
 mod choice;
+mod dataset;
 mod fields;
 mod flow;
 mod json;
@@ -24,6 +25,7 @@ use crate::jsonata::CompileError;
 use crate::jsonpath::{Path, PathError, Reference};
 
 pub(crate) use choice::Rule;
+pub(crate) use dataset::{Reader, Writer};
 pub use json::Unreadable;
 pub(crate) use json::json_problem;
 pub use outline::{OutlineEdge, OutlineState};
@@ -413,7 +415,7 @@ pub(crate) enum Until {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Map {
     pub(crate) processor: Arc<Machine>,
-    /// Distributed mode: iterations are child executions, and leave no events in this history if they only compute.
+    /// Distributed mode: iterations are child executions.
     pub(crate) distributed: bool,
     pub(crate) items: Items,
     pub(crate) selector: Option<Template>,
@@ -421,8 +423,12 @@ pub(crate) struct Map {
     pub(crate) max_concurrency: Option<Slot>,
     pub(crate) tolerated_count: Option<Slot>,
     pub(crate) tolerated_percentage: Option<Slot>,
-    /// A field that AWS supports and this engine does not. The state fails when it runs.
-    pub(crate) unsupported: Option<&'static str>,
+    pub(crate) reader: Option<Reader>,
+    pub(crate) writer: Option<Writer>,
+    /// Names the runs of a distributed `Map`.
+    pub(crate) label: Option<String>,
+    /// The processor of a distributed `Map` as a definition of its own, JSON text.
+    pub(crate) child: String,
 }
 
 /// What a `Map` iterates over.

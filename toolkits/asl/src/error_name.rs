@@ -11,6 +11,10 @@ pub const DATA_LIMIT_EXCEEDED: &str = "States.DataLimitExceeded";
 pub const HEARTBEAT_TIMEOUT: &str = "States.HeartbeatTimeout";
 /// An intrinsic function rejected its arguments.
 pub const INTRINSIC_FAILURE: &str = "States.IntrinsicFailure";
+/// The items of a distributed `Map` could not be read.
+pub const ITEM_READER_FAILED: &str = "States.ItemReaderFailed";
+/// The results of a distributed `Map` could not be written.
+pub const RESULT_WRITER_FAILED: &str = "States.ResultWriterFailed";
 /// More iterations of a `Map` failed than it tolerates.
 pub const TOLERATED_FAILURES_EXCEEDED: &str = "States.ExceedToleratedFailureThreshold";
 /// `ResultPath` leads through a value that cannot hold the result.

@@ -26,6 +26,7 @@ mod fold;
 mod fork;
 mod inputs;
 mod join;
+mod map_run;
 mod output;
 mod redrive;
 mod scope;
@@ -45,6 +46,7 @@ pub use distributed::RUN_EVENTS_MAX;
 pub use fold::ReplayError;
 pub use fork::CONCURRENCY_MAX;
 pub use inputs::{AlreadyEnded, CallbackError, TaskClosed};
+pub use map_run::{MapRun, Reading, Source, Writing};
 pub use redrive::{NotRedrivable, REDRIVE_EVENTS_MAX};
 use thread::{Attempt, Thread};
 
@@ -160,6 +162,7 @@ pub struct Execution {
     wall_ahead_ms: i64,
     redrives: u64,
     redriven_at: Option<Timestamp>,
+    has_children: bool,
     phase: Phase,
 }
 
@@ -190,6 +193,7 @@ impl Execution {
             wall_ahead_ms: 0,
             redrives: 0,
             redriven_at: None,
+            has_children: false,
             phase: Phase::Before,
         })
     }
@@ -242,6 +246,13 @@ impl Execution {
             }
         }
         (Next::Record(events), ahead)
+    }
+
+    /// Has the iterations of distributed `Map` states run as executions of their own, which the caller starts
+    /// ([`Execution::open_map_runs`]). Otherwise those that only compute run within one decision, and others as
+    /// iterations of an inline `Map`.
+    pub fn run_children(&mut self) {
+        self.has_children = true;
     }
 
     pub fn outcome(&self) -> Option<&Outcome> {

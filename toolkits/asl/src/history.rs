@@ -73,7 +73,10 @@ pub enum EventKind {
     MapRunStarted {
         map_run_arn: String,
     },
-    MapRunSucceeded,
+    /// With the state's result, JSON text, if the iterations were executions of their own. AWS does not tell it.
+    MapRunSucceeded {
+        output: Option<String>,
+    },
     MapRunFailed(Failure),
     /// A redriven execution runs the failed iterations of a run again.
     MapRunRedriven {
@@ -185,7 +188,7 @@ impl EventKind {
             EventKind::ForkFailed(state_type) => format!("{}StateFailed", state_type.name()),
             EventKind::MapIteration { moment, .. } => format!("MapIteration{}", moment.name()),
             EventKind::MapRunStarted { .. } => "MapRunStarted".to_owned(),
-            EventKind::MapRunSucceeded => "MapRunSucceeded".to_owned(),
+            EventKind::MapRunSucceeded { .. } => "MapRunSucceeded".to_owned(),
             EventKind::MapRunFailed(_) => "MapRunFailed".to_owned(),
             EventKind::MapRunRedriven { .. } => "MapRunRedriven".to_owned(),
             EventKind::TaskScheduled(_) => "TaskScheduled".to_owned(),

@@ -7,7 +7,9 @@ use asl::execution::Outcome;
 use asl::history::Event;
 use asl::time::Timestamp;
 use journal::store::Error;
-use stack::executions::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
+use stack::executions::{
+    ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record, Redriven,
+};
 
 use crate::store::SimStore;
 
@@ -80,17 +82,49 @@ impl Executions {
             cause: None,
             started_at: new.started_at,
             stopped_at: None,
+            redriven: None,
             token_seed: new.token_seed,
         });
         Inserted::Started(new.started_at)
     }
 
+    fn last_event(&self, execution: i64) -> u64 {
+        let mut events = self.histories.range((execution, 0)..=(execution, u64::MAX));
+        events.next_back().map_or(0, |((_, id), _)| *id)
+    }
+
+    fn redrive(&mut self, execution: i64, id: u64, kept: Kept, token: Option<String>) -> bool {
+        let last = self.last_event(execution);
+        let at = kept.at;
+        let Some(record) = self.rows.iter_mut().find(|record| record.id == execution) else {
+            return false;
+        };
+        let before = record.redriven.as_ref();
+        if [RUNNING, "SUCCEEDED"].contains(&record.status.as_str()) || id != last + 1 {
+            return id <= last && before.is_some_and(|redriven| redriven.at == at);
+        }
+        let count = before.map_or(0, |redriven| redriven.count) + 1;
+        *record = Record {
+            status: RUNNING.to_owned(),
+            output: None,
+            error: None,
+            cause: None,
+            stopped_at: None,
+            redriven: Some(Redriven { count, at, token }),
+            ..record.clone()
+        };
+        self.histories.insert((execution, id), kept);
+        true
+    }
+
     fn append(&mut self, execution: i64, events: Vec<(u64, Kept)>, ended: Option<Ended>) {
+        let last = events.last().map_or(0, |(id, _)| *id);
         for (id, kept) in events {
             self.histories.entry((execution, id)).or_insert(kept);
         }
         let running = |record: &&mut Record| record.id == execution && record.status == RUNNING;
         if let Some((outcome, at)) = ended
+            && self.last_event(execution) == last
             && let Some(record) = self.rows.iter_mut().find(running)
         {
             record.status = outcome.status().to_owned();
@@ -182,6 +216,18 @@ impl ExecutionStore for SimStore {
         let events = events.iter().map(keep).collect::<Result<Vec<_>, Error>>()?;
         let ended = ended.cloned();
         self.change(move |executions| executions.append(execution, events, ended)).await
+    }
+
+    async fn redrive(
+        &self,
+        execution: i64,
+        event: &Event,
+        token: Option<&str>,
+    ) -> Result<bool, Error> {
+        let body = serde_json::to_string(event).map_err(|e| Error::Refused(e.into()))?;
+        let (id, kept) = (event.id, Kept { at: event.timestamp, body });
+        let token = token.map(str::to_owned);
+        self.change(move |executions| executions.redrive(execution, id, kept, token)).await
     }
 
     async fn running_after(&self, after: i64, limit: usize) -> Result<Vec<Record>, Error> {

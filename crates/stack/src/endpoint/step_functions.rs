@@ -11,8 +11,8 @@ use journal::principal::Principal;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::machines;
 use super::wire::Refusal;
+use super::{machines, map_runs, redrives};
 use crate::bus;
 use crate::executions::{
     Callback, Executions, Record, Request, SendError, StartError, StopError, UserMachine,
@@ -46,6 +46,10 @@ pub(super) async fn handle(
         "ListExecutions" => list(executions, body).await,
         "GetExecutionHistory" => history(executions, body).await,
         "StopExecution" => stop(executions, body).await,
+        "ListMapRuns" => map_runs::list(executions, body).await,
+        "DescribeMapRun" => map_runs::describe(executions, body).await,
+        "UpdateMapRun" => map_runs::update(executions, body).await,
+        "RedriveExecution" => redrives::redrive(executions, body).await,
         "DescribeStateMachine" => describe_machine(executions, body).await,
         "SendTaskSuccess" => {
             let output = required(body, "output")?;
@@ -145,7 +149,6 @@ fn not_started(error: StartError) -> Refusal {
 
 async fn describe(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
     let record = found(executions, required(body, "executionArn")?).await?;
-    let redrive = format!("Execution is {} and cannot be redriven", record.status);
     let mut answer = json!({
         "executionArn": record.arn,
         "stateMachineArn": record.machine_arn,
@@ -154,10 +157,9 @@ async fn describe(executions: &Executions, body: &Value) -> Result<Value, Refusa
         "startDate": record.started_at,
         "input": record.input,
         "inputDetails": { "included": true },
-        "redriveCount": 0,
-        "redriveStatus": "NOT_REDRIVABLE",
-        "redriveStatusReason": redrive,
     });
+    redrives::count(&mut answer, &record);
+    redrives::status(&mut answer, executions, &record).await?;
     add(&mut answer, "stopDate", record.stopped_at.map(|at| json!(at)));
     add(&mut answer, "outputDetails", record.output.is_some().then(|| json!({ "included": true })));
     add(&mut answer, "output", record.output.map(Value::from));
@@ -167,19 +169,30 @@ async fn describe(executions: &Executions, body: &Value) -> Result<Value, Refusa
 }
 
 async fn list(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
-    machine_of(executions, body).await?;
-    let machine = &names::machine_arn(names::machine_name(required(body, "stateMachineArn")?));
     let status = optional(body, "statusFilter")?;
     if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
         let rule = format!("Member must satisfy enum value set: [{}]", STATUSES.join(", "));
         return Err(Refusal::constraint(&format!("'{status}'"), "statusFilter", &rule));
     }
+    let redriven = redrives::filter(body)?;
     let page = page_size(body)?;
     let before = position(body)?;
     // One item more than requested shows whether there is a next page.
-    let mut records = listed(executions, machine, status, before, page + 1)
-        .await
-        .map_err(|error| Refusal::journal(&error))?;
+    let filter = (status, redriven);
+    let mut records = match map_runs::executions_of(executions, body).await? {
+        Some(children) => {
+            let before = before.unwrap_or(i64::MAX);
+            let fits = |it: &Record| it.id < before && fits(it, filter);
+            children.into_iter().filter(fits).take(page + 1).collect()
+        }
+        None => {
+            machine_of(executions, body).await?;
+            let name = names::machine_name(required(body, "stateMachineArn")?);
+            listed(executions, &names::machine_arn(name), filter, before, page + 1)
+                .await
+                .map_err(|error| Refusal::journal(&error))?
+        }
+    };
     let more = records.len() > page;
     records.truncate(page);
     let next = records.last().filter(|_| more).map(|record| token(record.id));
@@ -193,7 +206,7 @@ async fn list(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
 async fn listed(
     executions: &Executions,
     machine: &str,
-    status: Option<&str>,
+    (status, redriven): (Option<&str>, Option<bool>),
     mut before: Option<i64>,
     wanted: usize,
 ) -> Result<Vec<Record>, journal::store::Error> {
@@ -202,12 +215,19 @@ async fn listed(
         let page = executions.list(status, before, wanted).await?;
         let is_last = page.len() < wanted;
         before = page.last().map(|record| record.id);
-        found.extend(page.into_iter().filter(|record| record.machine_arn == machine));
+        let of = |it: &Record| it.machine_arn == machine && fits(it, (status, redriven));
+        found.extend(page.into_iter().filter(of));
         if is_last || found.len() >= wanted {
             found.truncate(wanted);
             return Ok(found);
         }
     }
+}
+
+/// Whether an execution has the wanted status, and was redriven or not as wanted.
+fn fits(record: &Record, (status, redriven): (Option<&str>, Option<bool>)) -> bool {
+    status.is_none_or(|status| record.status == status)
+        && redriven.is_none_or(|wanted| wanted == record.redriven.is_some())
 }
 
 fn summary(record: Record) -> Value {
@@ -217,8 +237,8 @@ fn summary(record: Record) -> Value {
         "name": record.name,
         "status": record.status,
         "startDate": record.started_at,
-        "redriveCount": 0,
     });
+    redrives::count(&mut summary, &record);
     add(&mut summary, "stopDate", record.stopped_at.map(|at| json!(at)));
     summary
 }
@@ -246,14 +266,23 @@ async fn history(executions: &Executions, body: &Value) -> Result<Value, Refusal
     let last = events.last().filter(|_| more).and_then(|event| event["id"].as_i64());
     let events: Vec<_> = events
         .into_iter()
-        .map(|event| if with_data { event } else { without_data(event) })
+        .map(|event| if with_data { as_aws_has_it(event) } else { without_data(event) })
         .collect();
     let mut answer = json!({ "events": events });
     add(&mut answer, "nextToken", last.map(token));
     Ok(answer)
 }
 
-fn without_data(mut event: Value) -> Value {
+/// An event without what only this engine tells.
+fn as_aws_has_it(mut event: Value) -> Value {
+    if let Some(event) = event.as_object_mut() {
+        event.remove("mapRunSucceededEventDetails");
+    }
+    event
+}
+
+fn without_data(event: Value) -> Value {
+    let mut event = as_aws_has_it(event);
     for details in event.as_object_mut().into_iter().flat_map(Map::values_mut) {
         if let Some(details) = details.as_object_mut() {
             details.retain(|name, _| !EXECUTION_DATA.contains(&name.as_str()));
@@ -318,12 +347,12 @@ pub(super) fn machine_summary(executions: &Executions) -> Value {
     })
 }
 
-async fn found(executions: &Executions, arn: &str) -> Result<Record, Refusal> {
+pub(super) async fn found(executions: &Executions, arn: &str) -> Result<Record, Refusal> {
     let record = executions.describe(arn).await.map_err(|error| Refusal::journal(&error))?;
     record.ok_or_else(|| no_execution(arn))
 }
 
-fn no_execution(arn: &str) -> Refusal {
+pub(super) fn no_execution(arn: &str) -> Refusal {
     if arn.starts_with("arn:") {
         Refusal::bad("ExecutionDoesNotExist", format!("Execution Does Not Exist: '{arn}'"))
     } else {
@@ -382,7 +411,7 @@ fn serialization(name: &str, expected: &str) -> Refusal {
     )
 }
 
-fn page_size(body: &Value) -> Result<usize, Refusal> {
+pub(super) fn page_size(body: &Value) -> Result<usize, Refusal> {
     match &body["maxResults"] {
         Value::Null => Ok(PAGE_DEFAULT),
         size => match size.as_u64().and_then(|size| usize::try_from(size).ok()) {
@@ -398,11 +427,11 @@ fn page_size(body: &Value) -> Result<usize, Refusal> {
 }
 
 /// The end of the previous page, as an opaque token.
-fn token(position: i64) -> Value {
+pub(super) fn token(position: i64) -> Value {
     Value::from(BASE64.encode(format!("after {position}")))
 }
 
-fn position(body: &Value) -> Result<Option<i64>, Refusal> {
+pub(super) fn position(body: &Value) -> Result<Option<i64>, Refusal> {
     let Some(token) = optional(body, "nextToken")? else { return Ok(None) };
     let position = BASE64
         .decode(token)

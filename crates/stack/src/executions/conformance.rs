@@ -10,6 +10,7 @@ use asl::history::{Event, EventKind, Failure};
 use asl::time::Timestamp;
 use uuid::Uuid;
 
+use super::redrives::Redriven;
 use super::store::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
 
 const MACHINE_ARN: &str = "arn:aws:states:us-east-1:000000000000:stateMachine:conformance";
@@ -24,6 +25,7 @@ pub async fn all<S: ExecutionStore>(store: S) {
     an_append_may_be_repeated(&store).await;
     an_end_closes_the_execution_with_its_history(&store).await;
     a_closed_execution_stays_as_it_is(&store).await;
+    an_execution_without_success_is_opened_again(&store).await;
     a_history_is_read_in_parts_and_both_directions(&store).await;
     executions_are_counted_by_status(&store).await;
     the_newest_time_is_the_newest_of_all_that_is_recorded(&store).await;
@@ -124,6 +126,7 @@ pub async fn an_execution_is_read_as_it_was_started<S: ExecutionStore>(store: &S
         cause: None,
         started_at,
         stopped_at: None,
+        redriven: None,
         token_seed,
     };
     assert_eq!(found, expected);
@@ -179,7 +182,7 @@ pub async fn an_append_may_be_repeated<S: ExecutionStore>(store: &S) {
     store.append(id, &events(1..=2), None).await.unwrap();
     store.append(id, &events(1..=2), None).await.unwrap();
     let mut changed = events(1..=3);
-    changed[0].kind = EventKind::MapRunSucceeded;
+    changed[0].kind = EventKind::ForkSucceeded(asl::definition::StateType::Map);
     store.append(id, &changed, None).await.unwrap();
     assert_eq!(whole_history(store, id).await, events(1..=3));
     // Another execution's history uses the same event ids.
@@ -225,6 +228,39 @@ pub async fn a_closed_execution_stays_as_it_is<S: ExecutionStore>(store: &S) {
     let second = (Outcome::TimedOut, at(3));
     store.append(id, &events(1..=2), Some(&second)).await.unwrap();
     assert_eq!(store.find(&arn).await.unwrap(), closed);
+}
+
+/// A redrive appends its event, clears the end and counts. It follows the last event, and neither repeats nor takes a
+/// success back. An end that is written late again does not close what was redriven.
+pub async fn an_execution_without_success_is_opened_again<S: ExecutionStore>(store: &S) {
+    let started = start_one(store).await;
+    let (id, arn) = (started.id, started.arn.clone());
+    let redriven = |id: u64, millis| Event {
+        kind: EventKind::ExecutionRedriven { redrive_count: 1 },
+        timestamp: at(millis),
+        ..events(id..=id).remove(0)
+    };
+    let redrive = async |event, token| store.redrive(id, &event, token).await.unwrap();
+    assert!(!redrive(redriven(1, 1), None).await, "it runs");
+    let failed = (Outcome::Failed(Failure::new("E", None)), at(2));
+    store.append(id, &events(1..=2), Some(&failed)).await.unwrap();
+    assert!(!redrive(redriven(2, 9), None).await && !redrive(redriven(4, 9), None).await);
+    for _ in 0..2 {
+        assert!(redrive(redriven(3, 9), Some("once")).await);
+        store.append(id, &events(1..=2), Some(&failed)).await.unwrap();
+    }
+    let token = Some("once".to_owned());
+    let expected = Record { redriven: Some(Redriven { count: 1, at: at(9), token }), ..started };
+    assert_eq!(store.find(&arn).await.unwrap(), Some(expected));
+    assert_eq!(whole_history(store, id).await, [events(1..=2), vec![redriven(3, 9)]].concat());
+    assert!(!redrive(redriven(4, 10), None).await, "it runs again");
+    store.append(id, &events(4..=4), Some(&(Outcome::TimedOut, at(11)))).await.unwrap();
+    assert!(redrive(redriven(5, 12), None).await);
+    let found = store.find(&arn).await.unwrap().unwrap();
+    assert_eq!(found.redriven, Some(Redriven { count: 2, at: at(12), token: None }));
+    let succeeded = (Outcome::Succeeded("1".to_owned()), at(13));
+    store.append(id, &events(6..=6), Some(&succeeded)).await.unwrap();
+    assert!(!redrive(redriven(7, 14), None).await, "it succeeded");
 }
 
 /// Both bounds are exclusive; the limit counts from the bound.

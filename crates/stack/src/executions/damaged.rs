@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use serde::de::IgnoredAny;
 
 use super::packed;
-use super::sqlite::{COLUMNS, record};
+use super::sqlite::{record, select_rows};
 use super::store::{ExecutionStore as _, RUNNING};
 
 /// The type of the last event of a history, by the status that it gives.
@@ -38,11 +38,7 @@ pub(crate) async fn damaged(store: &SqliteStore) -> Result<Vec<String>, Error> {
     }
     let damaged = store.read(|connection| {
         let mut damaged = BTreeMap::new();
-        let rows = format!(
-            "SELECT {COLUMNS} FROM execution LEFT JOIN execution_machine \
-             ON execution_machine.id = execution.machine"
-        );
-        let mut statement = connection.prepare(&rows)?;
+        let mut statement = connection.prepare(&select_rows(connection)?)?;
         let mut rows = statement.query([])?;
         while damaged.len() <= DAMAGED_MAX
             && let Some(row) = rows.next()?

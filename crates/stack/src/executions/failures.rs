@@ -21,6 +21,10 @@ impl Failures {
         count
     }
 
+    pub(super) fn forget(&mut self, execution: i64) {
+        self.0.remove(&execution);
+    }
+
     /// The executions whose runner has failed recently.
     pub(super) fn recent(&mut self, now: Stamp) -> Vec<i64> {
         self.0.retain(|_, (_, newest)| is_recent(*newest, now));

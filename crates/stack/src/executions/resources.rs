@@ -2,7 +2,7 @@
 
 use journal::sqlite::SqliteStore;
 use journal::store::Error;
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 pub(super) const CREATE: &str = "
 CREATE TABLE IF NOT EXISTS user_resource (
@@ -24,6 +24,21 @@ pub(super) async fn all(
             let mut statement = connection.prepare_cached(sql)?;
             let rows = statement.query_map([kind], |row| Ok((row.get(0)?, row.get(1)?)))?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+}
+
+/// One resource.
+pub(super) async fn one(
+    store: &SqliteStore,
+    kind: &'static str,
+    name: String,
+) -> Result<Option<String>, Error> {
+    store
+        .read(move |connection| {
+            let sql = "SELECT body FROM user_resource WHERE kind = ? AND name = ?";
+            let mut statement = connection.prepare_cached(sql)?;
+            Ok(statement.query_row(params![kind, name], |row| row.get(0)).optional()?)
         })
         .await
 }

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::busy::{BUSY_LONGEST, Busy};
 use super::store::until_known;
-use super::{ExecutionStore, Shared, call};
+use super::{ExecutionStore, Shared, call, map_runs};
 
 /// Longest single sleep, by the machine's clock. A timer cannot hold three years.
 pub(super) const SLEEP_LONGEST: Duration = Duration::from_secs(3_600);
@@ -79,7 +79,12 @@ pub(super) enum Broken {
     History(#[from] ReplayError),
 }
 
-type Answer = (u64, Result<Value, Failure>);
+/// The result of a call or of a run of a distributed `Map`; `None` for a run that was cut off.
+struct Answer {
+    event_id: u64,
+    is_run: bool,
+    result: Option<Result<Value, Failure>>,
+}
 
 pub(super) struct Runner<S> {
     shared: Arc<Shared<S>>,
@@ -91,6 +96,8 @@ pub(super) struct Runner<S> {
     calls: FuturesUnordered<BoxFuture<'static, Answer>>,
     /// The open tasks that have been called.
     called: BTreeSet<u64>,
+    /// The runs of distributed maps that were performed.
+    performed: BTreeSet<u64>,
     /// Held while the execution works, not while it only waits.
     busy: Option<Busy>,
     /// Whether it stays in memory for a while before it is parked.
@@ -132,16 +139,18 @@ impl<S: ExecutionStore> Runner<S> {
         cause: Cause,
     ) -> Self {
         let (calls, called) = (FuturesUnordered::new(), BTreeSet::new());
+        let performed = BTreeSet::new();
         let busy = Some(shared.work.begin());
         // After a restart no callback waits for an execution yet, so it need not linger.
         let lingers = cause == Cause::Due;
-        Self { shared, id, execution, ahead_ms, commands, calls, called, busy, lingers }
+        Self { shared, id, execution, ahead_ms, commands, calls, called, performed, busy, lingers }
     }
 
     /// Runs the execution until it ends, the stack stops, or it waits for long.
     pub(super) async fn run(mut self) -> Result<Left, Broken> {
         self.refresh_heartbeats();
         loop {
+            self.ensure_performed();
             let now = self.now();
             let wall_ahead_ms = self.shared.wall().as_millis().saturating_sub(now.as_millis());
             self.execution.set_wall_ahead(wall_ahead_ms);
@@ -225,8 +234,22 @@ impl<S: ExecutionStore> Runner<S> {
             let caller = self.execution.start().execution_arn.clone();
             self.calls.push(Box::pin(async move {
                 let (resource, arguments) = (&request.resource, request.arguments);
-                let answer = call::perform(&shared, &caller, resource, arguments).await;
-                (request.event_id, answer)
+                let result = call::perform(&shared, &caller, resource, arguments).await;
+                Answer { event_id: request.event_id, is_run: false, result: Some(result) }
+            }));
+        }
+    }
+
+    /// Performs the runs of distributed maps that are in progress.
+    fn ensure_performed(&mut self) {
+        for event_id in self.execution.open_map_runs() {
+            if !self.performed.insert(event_id) {
+                continue;
+            }
+            let performed =
+                map_runs::perform(Arc::clone(&self.shared), self.execution.clone(), event_id);
+            self.calls.push(Box::pin(async move {
+                Answer { event_id, is_run: true, result: performed.await }
             }));
         }
     }
@@ -247,8 +270,8 @@ impl<S: ExecutionStore> Runner<S> {
         // Cancel-safe: calls stay in their list, commands in their queue, and a sleep restarts
         // from the clock.
         tokio::select! {
-            Some((event_id, answer)) = self.calls.next(), if !self.calls.is_empty() => {
-                self.answered(event_id, answer).await?;
+            Some(answer) = self.calls.next(), if !self.calls.is_empty() => {
+                self.answered(answer).await?;
             }
             Some(command) = self.commands.recv() => self.obey(command).await?,
             () = tokio::time::sleep(pause) => {
@@ -263,13 +286,12 @@ impl<S: ExecutionStore> Runner<S> {
         Ok(Flow::Onwards)
     }
 
-    async fn answered(
-        &mut self,
-        event_id: u64,
-        answer: Result<Value, Failure>,
-    ) -> Result<(), Broken> {
+    async fn answered(&mut self, answer: Answer) -> Result<(), Broken> {
+        let Answer { event_id, is_run, result: Some(result) } = answer else { return Ok(()) };
         let now = self.now();
-        let proposal = match answer {
+        let proposal = match result {
+            Ok(output) if is_run => self.execution.map_run_succeeded(event_id, &output, now),
+            Err(failure) if is_run => self.execution.map_run_failed(event_id, failure, now),
             Ok(output) => self.execution.task_succeeded(event_id, &output, now),
             Err(failure) => self.execution.task_failed(event_id, failure, now),
         };
@@ -368,8 +390,8 @@ impl<S: ExecutionStore> Runner<S> {
         while !self.calls.is_empty() {
             // Cancel-safe: the call stays in its list.
             tokio::select! {
-                Some((event_id, answer)) = self.calls.next() => {
-                    self.answered(event_id, answer).await?;
+                Some(answer) = self.calls.next() => {
+                    self.answered(answer).await?;
                 }
                 () = &mut deadline => break,
             }

@@ -6,16 +6,20 @@
 use asl::execution::Outcome;
 use asl::history::Event;
 use asl::time::Timestamp;
-use journal::id::SessionId;
-use journal::read::ENCRYPTED;
 use journal::sqlite::SqliteStore;
 use journal::sqlite::encrypted::session_of_text;
 use journal::store::Error;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
-use super::store::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
-use super::{packed, resources};
+use super::encrypted::{
+    Body, Ended, decrypted, encrypt_history, encrypt_input, place_of_event, session_of,
+};
+use super::redrives::{self, Redriven};
+use super::store::{
+    ChildCounts, ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record,
+};
+use super::{children, packed, resources};
 
 const CREATE: &str = "
 CREATE TABLE IF NOT EXISTS execution_machine (
@@ -49,8 +53,22 @@ CREATE TABLE IF NOT EXISTS execution_event (
 ) WITHOUT ROWID;
 ";
 
-pub(super) const COLUMNS: &str = "execution.id, execution.arn, execution.name, machine, status, input, \
-                       output, error, cause, started_ms, stopped_ms, token_seed, execution_machine.arn";
+/// Selects the columns of [`record`]. A file of an earlier version has no redrives.
+pub(super) fn select_rows(connection: &Connection) -> rusqlite::Result<String> {
+    let (columns, redrives) = match connection.table_exists(None, "execution_redrive")? {
+        true => (
+            "execution_redrive.count, execution_redrive.at_ms, execution_redrive.token",
+            "LEFT JOIN execution_redrive ON execution_redrive.execution = execution.id",
+        ),
+        false => ("NULL, NULL, NULL", ""),
+    };
+    Ok(format!(
+        "SELECT execution.id, execution.arn, execution.name, machine, status, input, output, \
+         error, cause, started_ms, stopped_ms, token_seed, execution_machine.arn, {columns} \
+         FROM execution \
+         LEFT JOIN execution_machine ON execution_machine.id = execution.machine {redrives}"
+    ))
+}
 
 impl ExecutionStore for SqliteStore {
     async fn open_machine(
@@ -63,6 +81,8 @@ impl ExecutionStore for SqliteStore {
         self.transact(move |connection| {
             connection.execute_batch(CREATE)?;
             connection.execute_batch(resources::CREATE)?;
+            connection.execute_batch(redrives::CREATE)?;
+            connection.execute_batch(children::CREATE)?;
             connection.execute(
                 "INSERT INTO execution_machine (arn, definition, created_ms) VALUES (?, ?, ?) \
                  ON CONFLICT DO NOTHING",
@@ -133,16 +153,7 @@ impl ExecutionStore for SqliteStore {
         events: &[Event],
         ended: Option<&(Outcome, Timestamp)>,
     ) -> Result<(), Error> {
-        let bodies = events
-            .iter()
-            .map(|event| {
-                let body = serde_json::to_string(event).map_err(|e| Error::Refused(e.into()))?;
-                Ok((event.id, event.timestamp.as_millis(), body))
-            })
-            .collect::<Result<Vec<_>, Error>>()?;
-        let ended = ended.cloned();
-        let (bodies, ended) = encrypt_history(self, execution, bodies, ended).await?;
-        let bodies = stored(bodies)?;
+        let (bodies, ended) = stored_events(self, execution, events, ended.cloned()).await?;
         self.transact(move |connection| {
             let mut insert = connection.prepare_cached(
                 "INSERT INTO execution_event (execution, id, at_ms, body) VALUES (?, ?, ?, ?) \
@@ -152,11 +163,21 @@ impl ExecutionStore for SqliteStore {
                 insert.execute(params![execution, *id as i64, at_ms, body])?;
             }
             if let Some((outcome, at)) = &ended {
-                close(connection, execution, outcome, *at)?;
+                let last = bodies.last().map_or(0, |(id, ..)| *id as i64);
+                close(connection, execution, last, outcome, *at)?;
             }
             Ok(())
         })
         .await
+    }
+
+    async fn redrive(
+        &self,
+        execution: i64,
+        event: &Event,
+        token: Option<&str>,
+    ) -> Result<bool, Error> {
+        redrives::redrive(self, execution, event, token).await
     }
 
     async fn running_after(&self, after: i64, limit: usize) -> Result<Vec<Record>, Error> {
@@ -220,6 +241,46 @@ impl ExecutionStore for SqliteStore {
 
     async fn resources(&self, kind: &'static str) -> Result<Vec<(String, String)>, Error> {
         resources::all(self, kind).await
+    }
+
+    async fn resource(&self, kind: &'static str, name: &str) -> Result<Option<String>, Error> {
+        resources::one(self, kind, name.to_owned()).await
+    }
+
+    fn has_children(&self) -> bool {
+        true
+    }
+
+    async fn add_children(
+        &self,
+        run: &str,
+        machine: i64,
+        children: Vec<(NewExecution, usize)>,
+    ) -> Result<(), Error> {
+        children::add(self, run, machine, children).await
+    }
+
+    async fn begin_children(
+        &self,
+        run: &str,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<usize, Error> {
+        children::begin(self, run, limit_of(limit), now).await
+    }
+
+    async fn children(&self, run: &str) -> Result<Vec<Record>, Error> {
+        let rest = "execution.id IN (SELECT execution FROM map_run_child WHERE run = ?) \
+                    ORDER BY execution.id";
+        select(self, rest, vec![run.to_owned().into()]).await
+    }
+
+    async fn child_counts(&self, run: &str, token: Option<&str>) -> Result<ChildCounts, Error> {
+        children::counts(self, run, token).await
+    }
+
+    async fn run_of(&self, execution: i64) -> Result<Option<String>, Error> {
+        children::run_of(self, execution).await
     }
 
     async fn put_resource(
@@ -304,9 +365,11 @@ fn insert_one(
     })
 }
 
+/// Closes an execution whose last event is `last`. A repeated write does not close one that was redriven since.
 fn close(
     connection: &Connection,
     execution: i64,
+    last: i64,
     outcome: &Outcome,
     at: Timestamp,
 ) -> rusqlite::Result<usize> {
@@ -317,8 +380,9 @@ fn close(
     };
     connection
         .prepare_cached(
-            "UPDATE execution SET status = ?, output = ?, error = ?, cause = ?, stopped_ms = ? \
-             WHERE id = ? AND status = 'RUNNING'",
+            "UPDATE execution SET status = ?1, output = ?2, error = ?3, cause = ?4, stopped_ms = ?5 \
+             WHERE id = ?6 AND status = 'RUNNING' \
+             AND ?7 = (SELECT MAX(id) FROM execution_event WHERE execution = ?6)",
         )?
         .execute(params![
             outcome.status(),
@@ -326,7 +390,8 @@ fn close(
             failure.and_then(|failure| failure.error.as_ref()),
             failure.and_then(|failure| failure.cause.as_ref()),
             at.as_millis(),
-            execution
+            execution,
+            last
         ])
 }
 
@@ -336,19 +401,6 @@ async fn select(store: &SqliteStore, rest: &str, values: Vec<Value>) -> Result<V
         row.inspect_err(|error| tracing::warn!(%error, "An execution cannot be read.")).ok()
     };
     Ok(rows(store, rest, values).await?.into_iter().filter_map(readable).collect())
-}
-
-/// The session of a new execution, as its input or else its name says.
-fn session_of(new: &NewExecution) -> Option<SessionId> {
-    let input: serde_json::Value = serde_json::from_str(&new.input).unwrap_or_default();
-    let named = input["session_id"].as_str().and_then(|id| id.parse().ok());
-    named.or_else(|| new.name.parse().ok())
-}
-
-fn encrypt_input(store: &SqliteStore, new: NewExecution) -> Result<NewExecution, Error> {
-    let Some(session) = session_of(&new) else { return Ok(new) };
-    let input = store.encrypt_text(&session, &place_of_input(&new.arn), &new.input)?;
-    Ok(NewExecution { input, ..new })
 }
 
 /// Packs events, unless they are encrypted.
@@ -361,72 +413,20 @@ fn stored(bodies: Vec<Body>) -> Result<Vec<(u64, i64, Value)>, Error> {
     Ok(stored.map(|((id, at, _), packed)| (*id, *at, packed.into())).collect())
 }
 
-type Body = (u64, i64, String);
-type Ended = Option<(Outcome, Timestamp)>;
-
-/// Encrypts what an execution appends if its input is encrypted.
-async fn encrypt_history(
+/// Events and an end as they are stored: packed, or encrypted.
+pub(super) async fn stored_events(
     store: &SqliteStore,
     execution: i64,
-    mut bodies: Vec<Body>,
-    mut ended: Ended,
-) -> Result<(Vec<Body>, Ended), Error> {
-    if !store.has_keys() {
-        return Ok((bodies, ended));
-    }
-    let sql = "SELECT input FROM execution WHERE id = ?";
-    let input = store.read(move |connection| {
-        Ok(connection.query_row(sql, [execution], |row| row.get::<_, String>(0))?)
-    });
-    let Some(session) = session_of_text(&input.await?) else { return Ok((bodies, ended)) };
-    for (id, _, body) in &mut bodies {
-        let id = i64::try_from(*id).unwrap_or(i64::MAX);
-        *body = store.encrypt_text(&session, &place_of_event(execution, id), body)?;
-    }
-    if let Some((outcome, _)) = &mut ended {
-        let encrypt = |name: &str, text: &mut String| {
-            *text = store.encrypt_text(&session, &place_of(execution, name), text)?;
-            Ok::<_, Error>(())
-        };
-        match outcome {
-            Outcome::Succeeded(output) => encrypt("output", output)?,
-            Outcome::Failed(failure) | Outcome::Aborted(failure) => {
-                failure.error.iter_mut().try_for_each(|error| encrypt("error", error))?;
-                failure.cause.iter_mut().try_for_each(|cause| encrypt("cause", cause))?;
-            }
-            Outcome::TimedOut => {}
-        }
-    }
-    Ok((bodies, ended))
-}
-
-/// A record with its texts decrypted. Those of an erased session are gone, except that an input is JSON.
-fn decrypted(store: &SqliteStore, mut record: Record) -> Result<Record, Error> {
-    let id = record.id;
-    let gone =
-        || serde_json::json!({ ENCRYPTED: "the session's key was destroyed or is not here" });
-    let input = store.decrypt_text(&place_of_input(&record.arn), record.input)?;
-    record.input = input.unwrap_or_else(|| gone().to_string());
-    let text = |name: &str, text: Option<String>| match text {
-        Some(text) => store.decrypt_text(&place_of(id, name), text),
-        None => Ok(None),
+    events: &[Event],
+    ended: Ended,
+) -> Result<(Vec<(u64, i64, Value)>, Ended), Error> {
+    let body = |event: &Event| {
+        let body = serde_json::to_string(event).map_err(|e| Error::Refused(e.into()))?;
+        Ok((event.id, event.timestamp.as_millis(), body))
     };
-    record.output = text("output", record.output)?;
-    record.error = text("error", record.error)?;
-    record.cause = text("cause", record.cause)?;
-    Ok(record)
-}
-
-fn place_of_input(arn: &str) -> String {
-    format!("input of {arn}")
-}
-
-fn place_of(execution: i64, name: &str) -> String {
-    format!("{name} of execution {execution}")
-}
-
-fn place_of_event(execution: i64, event: i64) -> String {
-    format!("event {event} of execution {execution}")
+    let bodies = events.iter().map(body).collect::<Result<Vec<_>, Error>>()?;
+    let (bodies, ended) = encrypt_history(store, execution, bodies, ended).await?;
+    Ok((stored(bodies)?, ended))
 }
 
 fn unreadable(error: rusqlite::Error) -> Error {
@@ -438,12 +438,10 @@ async fn rows(
     rest: &str,
     values: Vec<Value>,
 ) -> Result<Vec<Result<Record, Error>>, Error> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM execution LEFT JOIN execution_machine \
-         ON execution_machine.id = execution.machine WHERE {rest}"
-    );
+    let rest = rest.to_owned();
     let found: Vec<rusqlite::Result<Record>> = store
         .read(move |connection| {
+            let sql = format!("{} WHERE {rest}", select_rows(connection)?);
             let mut statement = connection.prepare_cached(&sql)?;
             let values = params_from_iter(values.iter().map(|v| v as &dyn ToSql));
             let mut rows = statement.query(values)?;
@@ -473,7 +471,14 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         stopped_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
         token_seed: row.get(11)?,
         machine_arn: row.get(12)?,
+        redriven: redriven(row)?,
     })
+}
+
+fn redriven(row: &Row<'_>) -> rusqlite::Result<Option<Redriven>> {
+    let Some(count) = row.get::<_, Option<i64>>(13)? else { return Ok(None) };
+    let at = Timestamp::from_millis(row.get(14)?);
+    Ok(Some(Redriven { count: count.unsigned_abs(), at, token: row.get(15)? }))
 }
 
 fn limit_of(limit: usize) -> i64 {

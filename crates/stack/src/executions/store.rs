@@ -1,13 +1,20 @@
 //! The store of executions and their histories.
 
+use std::collections::BTreeMap;
+
 use asl::execution::Outcome;
 use asl::history::Event;
 use asl::time::Timestamp;
 use journal::limits::WRITE_ATTEMPTS_MAX;
 use journal::store::{Error, Retry, Store};
 
+use super::redrives::Redriven;
+
 /// The status of an execution that has not ended.
 pub const RUNNING: &str = "RUNNING";
+
+/// The status of a child execution that a redrive has yet to run again.
+pub const PENDING_REDRIVE: &str = "PENDING_REDRIVE";
 
 /// Stores executions in the database that holds the journal. A task of a state machine writes to the
 /// journal through the same store.
@@ -69,6 +76,19 @@ pub trait ExecutionStore: Store {
         events: &[Event],
         ended: Option<&(Outcome, Timestamp)>,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Opens an execution again that ended without success: appends the event `ExecutionRedriven` and records the
+    /// redrive with the client token of the request. Returns false, and changes nothing, if the execution runs or has
+    /// succeeded, or if the event does not follow the last one. The same redrive again is true.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    fn redrive(
+        &self,
+        execution: i64,
+        event: &Event,
+        token: Option<&str>,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
 
     /// Running executions with an id above `after`, in the order of their start.
     ///
@@ -133,6 +153,85 @@ pub trait ExecutionStore: Store {
         async { Ok(Vec::new()) }
     }
 
+    /// One resource that users created.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn resource(
+        &self,
+        kind: &'static str,
+        name: &str,
+    ) -> impl Future<Output = Result<Option<String>, Error>> + Send {
+        let _ = (kind, name);
+        async { Ok(None) }
+    }
+
+    /// Whether the store keeps the child executions of distributed maps. A store need not.
+    fn has_children(&self) -> bool {
+        false
+    }
+
+    /// Writes the child executions of a run, each with the number of its items. They wait to be begun. A run that has
+    /// some already stays as it is.
+    ///
+    /// # Errors
+    /// If the store cannot be written, or keeps no children.
+    fn add_children(
+        &self,
+        run: &str,
+        machine: i64,
+        children: Vec<(NewExecution, usize)>,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        let _ = (run, machine, children);
+        async { Err(no_children()) }
+    }
+
+    /// Begins the next waiting executions of a run, at most `limit`. Returns how many.
+    ///
+    /// # Errors
+    /// If the store cannot be written, or keeps no children.
+    fn begin_children(
+        &self,
+        run: &str,
+        limit: usize,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<usize, Error>> + Send {
+        let _ = (run, limit, now);
+        async { Err(no_children()) }
+    }
+
+    /// The executions of a run that have begun, in order.
+    ///
+    /// # Errors
+    /// If the store cannot be read, or keeps no children.
+    fn children(&self, run: &str) -> impl Future<Output = Result<Vec<Record>, Error>> + Send {
+        let _ = run;
+        async { Err(no_children()) }
+    }
+
+    /// How many executions and items of a run have which status. If a token is given, those that ended without success
+    /// and were not redriven with it are [`PENDING_REDRIVE`].
+    ///
+    /// # Errors
+    /// If the store cannot be read, or keeps no children.
+    fn child_counts(
+        &self,
+        run: &str,
+        token: Option<&str>,
+    ) -> impl Future<Output = Result<ChildCounts, Error>> + Send {
+        let _ = (run, token);
+        async { Err(no_children()) }
+    }
+
+    /// The run of a child execution; `None` for any other one.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn run_of(&self, execution: i64) -> impl Future<Output = Result<Option<String>, Error>> + Send {
+        let _ = execution;
+        async { Ok(None) }
+    }
+
     /// Creates, replaces or (without a body) removes a resource. A store need not support this.
     ///
     /// # Errors
@@ -160,6 +259,34 @@ pub trait ExecutionStore: Store {
         reverse: bool,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<String>, Error>> + Send;
+}
+
+fn no_children() -> Error {
+    Error::Refused("this store keeps no child executions".into())
+}
+
+/// The number of executions and of items by status. `PENDING` ones have not begun.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChildCounts(pub BTreeMap<String, (usize, usize)>);
+
+impl ChildCounts {
+    /// Executions and items of a status.
+    pub fn of(&self, status: &str) -> (usize, usize) {
+        self.0.get(status).copied().unwrap_or_default()
+    }
+
+    /// All items.
+    pub fn items(&self) -> usize {
+        self.0.values().map(|(_, items)| items).sum()
+    }
+
+    pub(super) fn failed_items(&self) -> usize {
+        ["FAILED", "TIMED_OUT", "ABORTED"].iter().map(|status| self.of(status).1).sum()
+    }
+
+    pub(super) fn have_all_ended(&self) -> bool {
+        [RUNNING, "PENDING", PENDING_REDRIVE].iter().all(|status| self.of(status).0 == 0)
+    }
 }
 
 /// A version of a state machine's text.
@@ -191,6 +318,8 @@ pub struct Record {
     pub cause: Option<String>,
     pub started_at: Timestamp,
     pub stopped_at: Option<Timestamp>,
+    /// The newest redrive.
+    pub redriven: Option<Redriven>,
     /// The seed of its task tokens. Secret.
     pub token_seed: String,
 }

@@ -50,6 +50,12 @@ impl<S: ExecutionStore> Executions<S> {
         self.shared.live().clear();
         let mut runners = JoinSet::new();
         let mut taken_up = 0;
+        let executions = self.clone();
+        runners.spawn(async move {
+            if let Err(error) = executions.abort_orphans().await {
+                tracing::warn!(%error, "Cannot abort the Map runs of ended executions.");
+            }
+        });
         while !self.shared.stopping.is_cancelled() {
             let waiting = self.take_up_waiting(&mut runners, &mut taken_up).await;
             let due = self.until_due();
@@ -126,7 +132,7 @@ impl<S: ExecutionStore> Executions<S> {
         let mut records = records.into_iter();
         while let Some(record) = records.next() {
             let id = record.id;
-            match self.replay(&record).await {
+            match replayed(self, &record).await {
                 Ok(execution) => self.take_up(runners, record, execution, cause),
                 Err(Broken::Store(error)) if error.retry() != Retry::Never => {
                     tracing::warn!(%error, "Cannot read a running execution.");
@@ -157,20 +163,25 @@ impl<S: ExecutionStore> Executions<S> {
     ) {
         let (inbox, commands) = mpsc::channel(COMMANDS_MAX);
         let Record { id, arn, .. } = record;
+        // A redrive may make an execution due that a restarted stack takes up anyway.
+        if self.shared.live().get(&arn).is_some_and(|inbox| !inbox.is_closed()) {
+            return;
+        }
         if let Some(token) = self.shared.owed().remove(&arn) {
             let (reply, _) = oneshot::channel();
             let answer = Callback::Success(json!({}));
             // The inbox is new and has room.
             let _ = inbox.try_send(Command::Callback { token, answer, reply });
         }
-        self.shared.live().insert(arn.clone(), inbox);
+        self.shared.live().insert(arn.clone(), inbox.clone());
+        let inbox = inbox.downgrade();
         let shared = Arc::clone(&self.shared);
         let ahead_ms = shared.ahead_ms(id, execution.newest_at());
         let runner = Runner::new(Arc::clone(&shared), id, execution, ahead_ms, commands, cause);
         let executions = self.clone();
         runners.spawn(async move {
             let left = contained("an execution's runner", runner.run()).await;
-            shared.live().remove(&arn);
+            shared.leave(&arn, &inbox);
             match left {
                 Ok(Ok(Left::Parked(until))) => {
                     shared.parked().keep_ahead_ms(id, ahead_ms);
@@ -183,7 +194,7 @@ impl<S: ExecutionStore> Executions<S> {
         });
     }
 
-    fn take_up_at(&self, id: i64, until: Timestamp) {
+    pub(super) fn take_up_at(&self, id: i64, until: Timestamp) {
         self.shared.parked().park(id, until);
         // The supervisor may now be due earlier.
         self.shared.started.notify_one();
@@ -230,27 +241,6 @@ impl<S: ExecutionStore> Executions<S> {
         runner::append(&self.shared, id, &[event], Some(&ended)).await
     }
 
-    async fn replay(&self, record: &Record) -> Result<Execution, Broken> {
-        let bodies = self.shared.store.history(record.id, 0, false, usize::MAX).await?;
-        let history = bodies
-            .iter()
-            .map(|body| serde_json::from_str::<Event>(body))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| Error::Corrupt(error.into()))?;
-        let start = Start {
-            execution_arn: record.arn.clone(),
-            execution_name: record.name.clone(),
-            role_arn: names::ROLE_ARN.to_owned(),
-            state_machine_arn: record.machine_arn.clone(),
-            state_machine_name: names::machine_name(&record.machine_arn).to_owned(),
-            input: record.input.clone(),
-            started_at: record.started_at,
-            token_seed: record.token_seed.clone(),
-        };
-        let definition = self.definition(record.machine).await?;
-        Ok(Execution::replay(definition, start, &history)?)
-    }
-
     pub(crate) async fn definition(&self, machine: i64) -> Result<Arc<Definition>, Error> {
         let known = |definitions: &Mutex<BTreeMap<i64, Arc<Definition>>>| {
             let definitions = definitions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -267,4 +257,33 @@ impl<S: ExecutionStore> Executions<S> {
         definitions.insert(machine, Arc::clone(&parsed));
         Ok(parsed)
     }
+}
+
+/// The execution as its history has left it.
+pub(super) async fn replayed<S: ExecutionStore>(
+    executions: &Executions<S>,
+    record: &Record,
+) -> Result<Execution, Broken> {
+    let bodies = executions.shared.store.history(record.id, 0, false, usize::MAX).await?;
+    let history = bodies
+        .iter()
+        .map(|body| serde_json::from_str::<Event>(body))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| Error::Corrupt(error.into()))?;
+    let start = Start {
+        execution_arn: record.arn.clone(),
+        execution_name: record.name.clone(),
+        role_arn: names::ROLE_ARN.to_owned(),
+        state_machine_arn: record.machine_arn.clone(),
+        state_machine_name: names::machine_name(&record.machine_arn).to_owned(),
+        input: record.input.clone(),
+        started_at: record.started_at,
+        token_seed: record.token_seed.clone(),
+    };
+    let definition = executions.definition(record.machine).await?;
+    let mut execution = Execution::replay(definition, start, &history)?;
+    if executions.shared.store.has_children() {
+        execution.run_children();
+    }
+    Ok(execution)
 }

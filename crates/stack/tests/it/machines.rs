@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::stack::{Client, config};
 use crate::world::TIMEOUT;
 
-const ROLE: &str = "arn:aws:iam::000000000000:role/mine";
+pub const ROLE: &str = "arn:aws:iam::000000000000:role/mine";
 
 async fn started(folder: &TempDir) -> Stack {
     let text = json!({ "functions": { "echo": { "command": "/bin/cat" } } }).to_string();
@@ -20,7 +20,7 @@ async fn started(folder: &TempDir) -> Stack {
     Stack::start(Config { functions, ..config(folder.path(), 1) }).await.unwrap()
 }
 
-async fn sfn(client: &Client, action: &str, body: Value) -> Value {
+pub async fn sfn(client: &Client, action: &str, body: Value) -> Value {
     let (status, answer) = client.aws(&format!("AWSStepFunctions.{action}"), &body).await;
     assert_eq!(status, 200, "{action}: {answer}");
     answer
@@ -33,14 +33,14 @@ async fn events(client: &Client, action: &str, body: Value) -> Value {
 }
 
 /// Creates a machine with one state; returns its ARN.
-async fn created(client: &Client, name: &str, state: Value) -> String {
+pub async fn created(client: &Client, name: &str, state: Value) -> String {
     let definition = json!({ "StartAt": "A", "States": { "A": state } }).to_string();
     let body = json!({ "name": name, "definition": definition, "roleArn": ROLE });
     let answer = sfn(client, "CreateStateMachine", body).await;
     answer["stateMachineArn"].as_str().unwrap().to_owned()
 }
 
-async fn ended(client: &Client, arn: &str) -> Value {
+pub async fn ended(client: &Client, arn: &str) -> Value {
     let waiting = async {
         loop {
             let execution = sfn(client, "DescribeExecution", json!({ "executionArn": arn })).await;

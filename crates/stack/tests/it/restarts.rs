@@ -120,6 +120,15 @@ impl ExecutionStore for Faulty {
         self.store.append(execution, events, ended).await
     }
 
+    async fn redrive(
+        &self,
+        execution: i64,
+        event: &Event,
+        token: Option<&str>,
+    ) -> Result<bool, Error> {
+        self.store.redrive(execution, event, token).await
+    }
+
     async fn running_after(&self, after: i64, limit: usize) -> Result<Vec<Record>, Error> {
         self.store.running_after(after, limit).await
     }

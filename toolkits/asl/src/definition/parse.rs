@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::dataset::{reader, writer};
 use super::fields::{Fields, Result};
 use super::flow::{catchers, passed_on, result, retriers, transition};
 use super::json::Unreadable;
@@ -193,13 +194,10 @@ impl Reader {
         if selector.is_none() && !jsonata {
             selector = fields.template("Parameters")?;
         }
-        let mut unsupported = None;
-        for name in ["ItemReader", "ResultWriter"] {
-            if fields.take(name).is_some() {
-                unsupported = Some(name);
-            }
-        }
-        fields.text("Label")?;
+        let child = match distributed {
+            true => child_definition(value, self.language),
+            false => String::new(),
+        };
         let count = |name, path| fields.slot(name, path, COUNT, accept::whole);
         let kind = Kind::Map(Box::new(Map {
             processor,
@@ -215,7 +213,10 @@ impl Reader {
                 "a number from 0 to 100 or an expression",
                 accept::percentage,
             )?,
-            unsupported,
+            reader: reader(fields)?,
+            writer: writer(fields)?,
+            label: fields.text("Label")?.map(str::to_owned),
+            child,
         }));
         worker(fields, kind)
     }
@@ -256,6 +257,20 @@ fn processor_config(fields: &Fields<'_>, workflow: Workflow) -> Result<bool> {
     }
     config.finish()?;
     Ok(distributed)
+}
+
+/// The processor of a distributed `Map` as the definition of its child executions.
+fn child_definition(processor: &Value, language: Language) -> String {
+    let mut definition = processor.clone();
+    if let Some(fields) = definition.as_object_mut() {
+        fields.remove("ProcessorConfig");
+        let language = match language {
+            Language::Jsonata => "JSONata",
+            Language::JsonPath => "JSONPath",
+        };
+        fields.insert("QueryLanguage".to_owned(), language.into());
+    }
+    definition.to_string()
 }
 
 fn batcher(fields: &Fields<'_>) -> Result<Option<Batcher>> {

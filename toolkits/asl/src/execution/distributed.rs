@@ -11,10 +11,10 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::decide::{Result, Step};
-use super::fork::{Fork, exceeded};
+use super::fork::{Fork, exceeded_of_run};
 use super::thread::{Item, View};
 use super::{Execution, Next, Outcome, Phase, Start};
-use crate::definition::{Definition, Map};
+use crate::definition::{Definition, Map, SECONDS_MAX};
 use crate::error_name;
 use crate::history::{EventKind, Failure};
 use crate::time::Timestamp;
@@ -29,10 +29,16 @@ pub(super) type Results = Arc<Vec<Option<Arc<Value>>>>;
 /// Progress of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
-    pub(super) started: bool,
+    /// Set once it has started.
+    pub(super) arn: Option<Arc<str>>,
+    /// The event that started it, or the newest redrive.
+    pub(super) event_id: u64,
     pub(super) ended: bool,
+    /// The state's result, if the iterations were executions of their own.
+    pub(super) output: Option<Arc<Value>>,
     /// It failed, and a redriven execution is to run it again.
     pub(super) redriven: bool,
+    pub(super) was_redriven: bool,
     /// Cached for the event that the result decides.
     pub(super) outcome: Arc<OnceLock<std::result::Result<Results, Failure>>>,
 }
@@ -46,16 +52,20 @@ impl Execution {
         run: &Run,
         now: Timestamp,
     ) -> Result<Step> {
-        let kind = if run.redriven {
-            let map_run_arn = self.map_run_arn(view);
-            EventKind::MapRunRedriven { map_run_arn, redrive_count: self.redrives }
-        } else if !run.started {
-            EventKind::MapRunStarted { map_run_arn: self.map_run_arn(view) }
-        } else {
-            match self.run_outcome(view, map, fork, run, now) {
-                Ok(_) => EventKind::MapRunSucceeded,
-                Err(failure) => EventKind::MapRunFailed(failure),
+        let kind = match &run.arn {
+            Some(arn) if run.redriven => {
+                let redrive_count = self.redrives;
+                EventKind::MapRunRedriven { map_run_arn: arn.to_string(), redrive_count }
             }
+            None => EventKind::MapRunStarted { map_run_arn: self.map_run_arn(view, map, fork) },
+            // Its iterations run as executions of their own until the caller says how they ended.
+            Some(_) if self.has_children => {
+                return Ok(Step::Wait(self.start.started_at.plus_seconds(SECONDS_MAX)));
+            }
+            Some(_) => match self.run_outcome(view, map, fork, run, now) {
+                Ok(_) => EventKind::MapRunSucceeded { output: None },
+                Err(failure) => EventKind::MapRunFailed(failure),
+            },
         };
         Ok(Step::Record { previous_event_id: fork.last, kind })
     }
@@ -74,13 +84,16 @@ impl Execution {
             let mut events_left = RUN_EVENTS_MAX;
             for (index, value) in fork.items.iter().enumerate() {
                 let item = Item { index, value: value.clone() };
-                match self.run_child(view, map, &item, now, &mut events_left) {
+                let arn = run.arn.as_deref().unwrap_or_default();
+                match self.run_child(view, map, arn, &item, now, &mut events_left) {
                     Ok(output) => results.push(Some(Arc::new(output))),
-                    Err(failure) => {
+                    // A bug of this engine is none of an iteration.
+                    Err(failure) if events_left == 0 => return Err(failure),
+                    Err(_) => {
                         failed += 1;
                         results.push(None);
                         if failed > fork.tolerated() {
-                            return Err(exceeded(fork.tolerated(), failure));
+                            return Err(exceeded_of_run());
                         }
                     }
                 }
@@ -94,6 +107,7 @@ impl Execution {
         &self,
         view: View<'_>,
         map: &Map,
+        arn: &str,
         item: &Item,
         now: Timestamp,
         events_left: &mut u64,
@@ -104,7 +118,7 @@ impl Execution {
         })?;
         let whole = &self.start;
         let start = Start {
-            execution_arn: format!("{}:{}", self.map_run_arn(view), item.index),
+            execution_arn: format!("{arn}:{}", item.index),
             execution_name: item.index.to_string(),
             role_arn: whole.role_arn.clone(),
             state_machine_arn: whole.state_machine_arn.clone(),
@@ -123,6 +137,7 @@ impl Execution {
             wall_ahead_ms: self.wall_ahead_ms,
             redrives: 0,
             redriven_at: None,
+            has_children: false,
             phase: Phase::Before,
         };
         loop {
@@ -157,11 +172,31 @@ impl Execution {
         }
     }
 
-    fn map_run_arn(&self, view: View<'_>) -> String {
+    fn map_run_arn(&self, view: View<'_>, map: &Map, fork: &Fork) -> String {
         let start = &self.start;
-        let event = view.visit.entered_event_id.to_string();
+        let event = fork.last.to_string();
+        let label = label(view, map);
         let code = token::digest(&[&start.token_seed, &start.execution_arn, "map run", &event]);
         let machine = start.state_machine_arn.replacen(":stateMachine:", ":mapRun:", 1);
-        format!("{machine}/{}:{}", view.visit.state, hex::encode(&code[..16]))
+        format!("{machine}/{label}:{}", uuid(&code))
     }
+}
+
+/// Longest label, in characters.
+///
+/// Source: AWS, "Using Map state in Distributed mode", `Label`.
+const LABEL_CHARS_MAX: usize = 40;
+
+/// `Label`, or what an ARN can hold of the state's name.
+pub(super) fn label(view: View<'_>, map: &Map) -> String {
+    let text = map.label.as_deref().unwrap_or(&view.visit.state);
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c));
+    let label: String = kept.take(LABEL_CHARS_MAX).collect();
+    if label.is_empty() { "map".to_owned() } else { label }
+}
+
+/// A UUID's spelling of random bytes.
+fn uuid(bytes: &[u8]) -> String {
+    let text = hex::encode(&bytes[..16]);
+    [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-")
 }

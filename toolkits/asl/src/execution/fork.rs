@@ -52,6 +52,10 @@ impl Execution {
         Ok(match &view.state.kind {
             Kind::Map(map) => {
                 self.concurrency(view, map, now)?;
+                if let (false, Some(field)) = (self.has_children, reads_or_writes(map)) {
+                    let cause = format!("The field '{field}' of a Map needs a running stack.");
+                    return Err(Fault::runtime(cause).into());
+                }
                 let items = self.items(view, map, now)?;
                 EventKind::MapStateStarted { length: items.len() as u64 }
             }
@@ -114,7 +118,7 @@ impl Execution {
                 let items = self.items(view, map, now)?;
                 let concurrency = self.concurrency(view, map, now)?;
                 fork.tolerated = tolerated(view, &mut scope, map, items.len());
-                if map.distributed && map.processor.only_computes() {
+                if map.distributed {
                     fork.run = Some(Run::default());
                 }
                 fork.results = Arc::new(vec![None; items.len()]);
@@ -140,16 +144,45 @@ impl Execution {
         })
     }
 
-    /// The items of a `Map`.
+    /// The items of a `Map`, in batches if it has a batcher. They are not known here if a reader reads them.
     fn items(&self, view: View<'_>, map: &Map, now: Timestamp) -> Result<Vec<Value>> {
-        if let Some(field) = map.unsupported {
-            let cause = format!("The field '{field}' of a Map is not supported by this engine.");
-            return Err(Fault::runtime(cause).into());
+        if map.reader.is_some() {
+            return Ok(Vec::new());
         }
+        let items = self.single_items(view, map, now)?;
+        match &map.batcher {
+            None => Ok(items),
+            Some(batcher) => self.batches(view, map, batcher, items, now),
+        }
+    }
+
+    /// Batches of items, each as the selector has it.
+    pub(super) fn batches(
+        &self,
+        view: View<'_>,
+        map: &Map,
+        batcher: &Batcher,
+        items: Vec<Value>,
+        now: Timestamp,
+    ) -> Result<Vec<Value>> {
+        let select = |(index, value)| self.selected(view, map, &Item { index, value }, now);
+        let items = items.into_iter().enumerate().map(select).collect::<Result<Vec<_>>>()?;
         let context = || self.context(view, None, None);
         let mut scope = self.scope(view, &context, now, &view.visit.entered_event_id.to_string());
         let input = effective(view, &scope)?;
-        let items = match &map.items {
+        batched(batcher, items, &mut scope, &input)
+    }
+
+    pub(super) fn single_items(
+        &self,
+        view: View<'_>,
+        map: &Map,
+        now: Timestamp,
+    ) -> Result<Vec<Value>> {
+        let context = || self.context(view, None, None);
+        let mut scope = self.scope(view, &context, now, &view.visit.entered_event_id.to_string());
+        let input = effective(view, &scope)?;
+        Ok(match &map.items {
             Items::Input => match input.as_array() {
                 Some(items) => items.clone(),
                 None => return Err(no_array(view, &input)),
@@ -169,11 +202,7 @@ impl Execution {
                 Value::Array(items) => items,
                 other => return Err(template.wrong_type("Items", "array", &other).into()),
             },
-        };
-        match &map.batcher {
-            None => Ok(items),
-            Some(batcher) => batched(batcher, items, &mut scope, &input),
-        }
+        })
     }
 
     /// The input of an iteration.
@@ -184,6 +213,15 @@ impl Execution {
         item: &Item,
         now: Timestamp,
     ) -> Result<Value> {
+        // The selector has seen the items of a batch.
+        if map.batcher.is_some() {
+            Ok(item.value.clone())
+        } else {
+            self.selected(view, map, item, now)
+        }
+    }
+
+    fn selected(&self, view: View<'_>, map: &Map, item: &Item, now: Timestamp) -> Result<Value> {
         let Some(selector) = &map.selector else { return Ok(item.value.clone()) };
         let context = || self.context(view, Some(item), None);
         let moment = format!("{}/{}", view.last, item.index);
@@ -199,6 +237,7 @@ impl Execution {
         fork.tolerated.clone()?;
         if let (Some(run), Kind::Map(map)) = (&fork.run, &view.state.kind)
             && !run.ended
+            && (run.arn.is_some() || self.has_children || map.processor.only_computes())
         {
             return self.run_distributed(view, map, fork, run, now);
         }
@@ -253,6 +292,9 @@ impl Fork {
 
     /// The results in order, without tolerated failures.
     pub(super) fn output(&self) -> Value {
+        if let Some(output) = self.run.as_ref().and_then(|run| run.output.as_ref()) {
+            return Value::clone(output);
+        }
         self.results.iter().flatten().map(|result| Value::clone(result)).collect()
     }
 
@@ -295,13 +337,24 @@ impl Thread {
     }
 }
 
+/// A field of a `Map` that reads or writes files.
+fn reads_or_writes(map: &Map) -> Option<&'static str> {
+    let reader = map.reader.as_ref().map(|_| "ItemReader");
+    reader.or(map.writer.as_ref().map(|_| "ResultWriter"))
+}
+
+/// A run of a distributed `Map` does not tell which failure was one too many.
+pub(super) fn exceeded_of_run() -> Failure {
+    let cause = "The specified tolerated failure threshold was exceeded".to_owned();
+    Failure::new(error_name::TOLERATED_FAILURES_EXCEEDED, Some(cause))
+}
+
 /// If no failure is tolerated, the `Map` fails with the iteration's own error.
 pub(super) fn exceeded(tolerated: usize, failure: Failure) -> Failure {
     if tolerated == 0 {
         return failure;
     }
-    let cause = "The specified tolerated failure threshold was exceeded".to_owned();
-    Failure::new(error_name::TOLERATED_FAILURES_EXCEEDED, Some(cause))
+    exceeded_of_run()
 }
 
 pub(super) fn iteration(view: View<'_>, moment: Moment, index: usize) -> EventKind {
@@ -318,7 +371,11 @@ fn no_array(view: View<'_>, input: &Value) -> Stopped {
 }
 
 /// A number in the state, a whole one.
-fn whole(view: View<'_>, scope: &mut Scope<'_>, slot: &Option<Slot>) -> Result<Option<usize>> {
+pub(super) fn whole(
+    view: View<'_>,
+    scope: &mut Scope<'_>,
+    slot: &Option<Slot>,
+) -> Result<Option<usize>> {
     let Some(slot) = slot else { return Ok(None) };
     let input = effective(view, scope)?;
     let value = slot.evaluate(scope, &input, "", "number", accept::whole_or_text)?;
@@ -327,14 +384,24 @@ fn whole(view: View<'_>, scope: &mut Scope<'_>, slot: &Option<Slot>) -> Result<O
 
 /// The number of failed iterations that a `Map` tolerates.
 fn tolerated(view: View<'_>, scope: &mut Scope<'_>, map: &Map, items: usize) -> Result<usize> {
+    let (count, share) = tolerances(view, scope, map)?;
+    let share = share.map(|share| (share * items as f64 / 100.0) as usize);
+    Ok([count, share].into_iter().flatten().min().unwrap_or_default())
+}
+
+/// The number and the percentage of failed iterations that a `Map` tolerates.
+pub(super) fn tolerances(
+    view: View<'_>,
+    scope: &mut Scope<'_>,
+    map: &Map,
+) -> Result<(Option<usize>, Option<f64>)> {
     let count = whole(view, scope, &map.tolerated_count)?;
     let input = effective(view, scope)?;
     let percentage = map
         .tolerated_percentage
         .as_ref()
         .map(|slot| slot.evaluate(scope, &input, "", "number", accept::percentage_or_text));
-    let share = percentage.transpose()?.map(|share| (share * items as f64 / 100.0) as usize);
-    Ok([count, share].into_iter().flatten().min().unwrap_or_default())
+    Ok((count, percentage.transpose()?))
 }
 
 /// Groups items into batches, each with `BatchInput`.

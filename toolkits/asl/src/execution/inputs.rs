@@ -136,7 +136,12 @@ impl Execution {
         }
     }
 
-    fn proposal(&self, previous_event_id: u64, kind: EventKind, now: Timestamp) -> Event {
+    pub(super) fn proposal(
+        &self,
+        previous_event_id: u64,
+        kind: EventKind,
+        now: Timestamp,
+    ) -> Event {
         Event { id: self.last_event_id + 1, previous_event_id, timestamp: now, kind }
     }
 

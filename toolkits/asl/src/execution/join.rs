@@ -57,7 +57,12 @@ impl Execution {
             return None;
         }
         let item = Item { index, value: fork.items.get(index)?.clone() };
+        if fork.run.as_ref().is_some_and(|run| run.arn.is_some()) {
+            return None;
+        }
         let input = self.iteration_input(view, map, &item, event.timestamp).ok()?;
+        // A distributed `Map` whose iterations are in this history.
+        fork.run = None;
         let mut thread = Thread::begin(&map.processor, Arc::new(input), event.id, event.timestamp);
         if !map.distributed {
             thread.variables = Arc::clone(view.variables);
@@ -100,21 +105,30 @@ impl Execution {
 
     fn fold_run(&self, view: View<'_>, map: &Map, fork: &mut Fork, event: &Event) -> Option<Turn> {
         let run = fork.run.clone()?;
-        let started = match &event.kind {
-            EventKind::MapRunStarted { .. } if !run.started => true,
-            EventKind::MapRunRedriven { .. } if run.redriven => true,
-            EventKind::MapRunSucceeded if run.started => false,
-            EventKind::MapRunFailed(failure) if run.started => {
+        fork.run = Some(match &event.kind {
+            EventKind::MapRunStarted { map_run_arn } if run.arn.is_none() => {
+                let arn = Some(map_run_arn.as_str().into());
+                Run { arn, event_id: event.id, ..run }
+            }
+            EventKind::MapRunRedriven { .. } if run.redriven => {
+                Run { redriven: false, was_redriven: true, event_id: event.id, ..run }
+            }
+            EventKind::MapRunSucceeded { output: Some(output) } if run.arn.is_some() => {
+                fork.results = Arc::default();
+                let output = Some(Arc::new(serde_json::from_str(output).ok()?));
+                Run { output, ended: true, ..run }
+            }
+            EventKind::MapRunSucceeded { output: None } if run.arn.is_some() => {
+                let results = self.run_outcome(view, map, fork, &run, event.timestamp).ok()?;
+                fork.ended = results.len();
+                fork.results = results;
+                Run { ended: true, ..run }
+            }
+            EventKind::MapRunFailed(failure) if run.arn.is_some() => {
                 return Some(broken(view, event, failure, event.id, fork));
             }
             _ => return None,
-        };
-        if !started {
-            let results = self.run_outcome(view, map, fork, &run, event.timestamp).ok()?;
-            fork.ended = results.len();
-            fork.results = results;
-        }
-        fork.run = Some(Run { started: true, ended: !started, redriven: false, ..run });
+        });
         fork.last = event.id;
         Some(Turn::stay(view))
     }

@@ -133,8 +133,8 @@ impl Fork {
         let left = fork.results.len() - fork.begun.min(fork.results.len());
         let free = fork.slots.saturating_sub(fork.running.len()).min(left);
         fork.free = vec![event.id; if fork.items.is_empty() { 0 } else { free }].into();
-        if let Some(run) = fork.run.as_mut().filter(|run| run.started) {
-            *run = Run { started: true, redriven: true, ..Run::default() };
+        if let Some(run) = fork.run.as_mut().filter(|run| run.arn.is_some()) {
+            *run = Run { arn: run.arn.clone(), redriven: true, ..Run::default() };
         }
         fork
     }

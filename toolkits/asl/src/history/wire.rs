@@ -66,6 +66,8 @@ pub(super) struct Wire {
     #[serde(skip_serializing_if = "Option::is_none")]
     map_run_started_event_details: Option<Details>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    map_run_succeeded_event_details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     map_run_failed_event_details: Option<Details>,
     #[serde(skip_serializing_if = "Option::is_none")]
     map_run_redriven_event_details: Option<Details>,
@@ -176,7 +178,9 @@ impl From<Event> for Wire {
             ..Wire::default()
         };
         let details = details_of(event.kind);
-        if let Some(member) = wire.member() {
+        // AWS's event of a run that succeeded has no details.
+        let has_details = wire.event_type != "MapRunSucceeded" || details.output.is_some();
+        if let Some(member) = wire.member().filter(|_| has_details) {
             *member = Some(details);
         }
         wire
@@ -223,8 +227,9 @@ fn details_of(kind: EventKind) -> Details {
         }
         EventKind::ParallelStateStarted
         | EventKind::ForkSucceeded(_)
-        | EventKind::ForkFailed(_)
-        | EventKind::MapRunSucceeded => empty,
+        | EventKind::ForkFailed(_) => empty,
+        EventKind::MapRunSucceeded { output: None } => empty,
+        EventKind::MapRunSucceeded { output: Some(output) } => empty.with_output(output),
         EventKind::TaskScheduled(task) => Details {
             resource_type: Some(task.resource_type),
             resource: Some(task.resource),
@@ -279,6 +284,7 @@ impl Wire {
             "MapIterationSucceeded" => &mut self.map_iteration_succeeded_event_details,
             "MapIterationFailed" => &mut self.map_iteration_failed_event_details,
             "MapRunStarted" => &mut self.map_run_started_event_details,
+            "MapRunSucceeded" => &mut self.map_run_succeeded_event_details,
             "MapRunFailed" => &mut self.map_run_failed_event_details,
             "MapRunRedriven" => &mut self.map_run_redriven_event_details,
             name if name.ends_with("StateEntered") => &mut self.state_entered_event_details,
@@ -363,7 +369,7 @@ fn fork_kind(event_type: &str, details: &Details) -> Option<Result<EventKind, Ma
             .clone()
             .map(|map_run_arn| EventKind::MapRunStarted { map_run_arn })
             .ok_or_else(|| missing("mapRunArn")),
-        "MapRunSucceeded" => Ok(EventKind::MapRunSucceeded),
+        "MapRunSucceeded" => Ok(EventKind::MapRunSucceeded { output: details.output.clone() }),
         "MapRunFailed" => Ok(EventKind::MapRunFailed(details.clone().failure())),
         "MapRunRedriven" => match (details.map_run_arn.clone(), details.redrive_count) {
             (Some(map_run_arn), Some(redrive_count)) => {

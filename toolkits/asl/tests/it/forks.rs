@@ -82,6 +82,8 @@ fn iterations_stay_within_max_concurrency() {
     }
 }
 
+const EXCEEDED: &str = "States.ExceedToleratedFailureThreshold";
+
 #[test]
 fn a_map_tolerates_its_configured_failures() {
     let judge = json!({"Type": "Choice", "Default": "Bad", "Choices": [
@@ -90,7 +92,7 @@ fn a_map_tolerates_its_configured_failures() {
     for (fields, expected) in [
         (json!({"ToleratedFailureCount": 2}), Ok(json!([2, 3]))),
         (json!({"ToleratedFailurePercentage": 50}), Ok(json!([2, 3]))),
-        (json!({"ToleratedFailureCount": 1}), Err("States.ExceedToleratedFailureThreshold")),
+        (json!({"ToleratedFailureCount": 1}), Err(EXCEEDED)),
         (json!({}), Err("E")),
     ] {
         for mode in ["INLINE", "DISTRIBUTED"] {
@@ -101,7 +103,12 @@ fn a_map_tolerates_its_configured_failures() {
             processor["States"]["Bad"] = json!({"Type": "Fail", "Error": "E"});
             let (_, outcome, _) = whole(&machine, &json!([0, 1, 2, 3]));
             let outcome = outcome.map_err(|(error, _)| error);
-            assert_eq!(outcome, expected.clone().map_err(str::to_owned), "{fields} {mode}");
+            // A run of a distributed map does not tell which failure was one too many.
+            let expected = match (mode, expected.clone()) {
+                ("DISTRIBUTED", Err(_)) => Err(EXCEEDED),
+                (_, expected) => expected,
+            };
+            assert_eq!(outcome, expected.map_err(str::to_owned), "{fields} {mode}");
         }
     }
 }

@@ -8,6 +8,7 @@ mod errors;
 mod flow;
 mod forks;
 mod given;
+mod map_runs;
 mod masks;
 mod prefixes;
 mod recorded;
