@@ -19,8 +19,6 @@ pub const RESULT_WRITER_FAILED: &str = "States.ResultWriterFailed";
 pub const TOLERATED_FAILURES_EXCEEDED: &str = "States.ExceedToleratedFailureThreshold";
 /// `ResultPath` leads through a value that cannot hold the result.
 pub const RESULT_PATH_MATCH_FAILURE: &str = "States.ResultPathMatchFailure";
-/// No rule of a `Choice` matched and it has no `Default`.
-pub const NO_CHOICE_MATCHED: &str = "States.NoChoiceMatched";
 /// The execution's role lacks a permission.
 pub const PERMISSIONS: &str = "States.Permissions";
 /// An expression failed, returned nothing, or returned the wrong type.

@@ -192,9 +192,12 @@ impl Execution {
             }
             None if default.is_some() => self.exit(view, scope, &view.state.result, &input, ""),
             None => {
-                let cause =
-                    sentence(view, "No choice rule matched and the state has no 'Default'.");
-                Err(Stopped::Fatal(Failure::new(error_name::NO_CHOICE_MATCHED, Some(cause))))
+                // AWS's page names `States.NoChoiceMatched`; measured is this.
+                let cause = sentence(
+                    view,
+                    "Failed to transition out of the state. The state does not point to a next state.",
+                );
+                Err(Stopped::Fatal(Failure::new(error_name::RUNTIME, Some(cause))))
             }
         }
     }

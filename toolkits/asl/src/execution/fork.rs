@@ -258,6 +258,8 @@ impl Execution {
     /// The next event of the thread that has been idle longest and has one.
     fn advance(&self, view: View<'_>, fork: &Fork, now: Timestamp) -> Result<Step> {
         let is_map = matches!(view.state.kind, Kind::Map(_));
+        // An iteration of a distributed `Map` fails alone.
+        let is_apart = matches!(&view.state.kind, Kind::Map(map) if map.distributed);
         let mut wake_at = None;
         for (index, thread) in fork.in_turn() {
             let kind = match self.step(thread, now) {
@@ -269,6 +271,10 @@ impl Execution {
                     continue;
                 }
                 Step::Finish(_) => iteration(view, Moment::Succeeded, index),
+                // Nothing catches it, so the execution fails at once, as measured on AWS.
+                Step::Fail(failure) if is_fatal(&failure) && !is_apart => {
+                    EventKind::ExecutionFailed(failure)
+                }
                 Step::Fail(_) if is_map => iteration(view, Moment::Failed, index),
                 Step::Fail(failure) => {
                     let failed = thread.failed(failure);
@@ -341,6 +347,10 @@ impl Thread {
 fn reads_or_writes(map: &Map) -> Option<&'static str> {
     let reader = map.reader.as_ref().map(|_| "ItemReader");
     reader.or(map.writer.as_ref().map(|_| "ResultWriter"))
+}
+
+fn is_fatal(failure: &Failure) -> bool {
+    failure.error.as_deref() == Some(error_name::RUNTIME)
 }
 
 /// A run of a distributed `Map` does not tell which failure was one too many.

@@ -44,7 +44,10 @@ fn a_choice_without_match_or_default_fails() {
         }),
         json!({}),
     );
-    assert_eq!(run.failure().0, "States.NoChoiceMatched");
+    let (error, cause) = run.failure();
+    assert_eq!(error, "States.Runtime");
+    let words = "Failed to transition out of the state. The state does not point to a next state.";
+    assert!(cause.ends_with(words), "{cause}");
     assert_eq!(run.types(), ["ExecutionStarted", "ChoiceStateEntered", "ExecutionFailed"]);
 }
 

@@ -193,3 +193,87 @@ fn calls_of_branches_run_together_until_one_fails() {
     assert_eq!(run.failure(), ("E".to_owned(), String::new()));
     assert!(run.execution.open_tasks().is_empty());
 }
+
+/// Id, previous event and type of each event.
+fn chain(machine: &Value, input: &Value) -> Vec<(u64, u64, String)> {
+    let run = run(&definition(&machine.to_string()), input, &|_, _| Vec::new());
+    let events = run.history.iter();
+    events.map(|event| (event.id, event.previous_event_id, event.kind.type_name())).collect()
+}
+
+#[track_caller]
+fn check_chain(machine: &Value, input: &Value, expected: &[(u64, u64, &str)]) {
+    let found = chain(machine, input);
+    let found: Vec<_> = found.iter().map(|(id, last, name)| (*id, *last, name.as_str())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_runtime_error_in_a_branch_ends_the_execution_at_once() {
+    let catch = json!([{"ErrorEquals": ["States.ALL"], "Next": "Over"}]);
+    let broken = json!({"Type": "Pass", "Parameters": {"m.$": "$.nope"}, "End": true});
+    let machine = json!({"StartAt": "All", "States": {
+        "All": {"Type": "Parallel", "End": true, "Branches": [branch("Fast", broken.clone())],
+            "Catch": catch.clone()},
+        "Over": {"Type": "Succeed"},
+    }});
+    let expected = [
+        (1, 0, "ExecutionStarted"),
+        (2, 0, "ParallelStateEntered"),
+        (3, 2, "ParallelStateStarted"),
+        (4, 3, "PassStateEntered"),
+        (5, 4, "ExecutionFailed"),
+    ];
+    check_chain(&machine, &json!({"x": "a"}), &expected);
+    let mut machine = each(json!({"Catch": catch}), broken);
+    machine["States"]["Over"] = json!({"Type": "Succeed"});
+    let expected = [
+        (1, 0, "ExecutionStarted"),
+        (2, 0, "MapStateEntered"),
+        (3, 2, "MapStateStarted"),
+        (4, 3, "MapIterationStarted"),
+        (5, 4, "PassStateEntered"),
+        (6, 5, "ExecutionFailed"),
+    ];
+    check_chain(&machine, &json!([{}]), &expected);
+}
+
+#[test]
+fn a_nested_parallel_that_fails_fails_the_outer_one() {
+    let bad = branch("Bad", json!({"Type": "Fail", "Error": "E"}));
+    let inner = json!({"Type": "Parallel", "End": true, "Branches": [bad]});
+    let machine = json!({"StartAt": "Outer", "States": {
+        "Outer": {"Type": "Parallel", "End": true, "Branches": [branch("Inner", inner)]},
+    }});
+    let expected = [
+        (1, 0, "ExecutionStarted"),
+        (2, 0, "ParallelStateEntered"),
+        (3, 2, "ParallelStateStarted"),
+        (4, 3, "ParallelStateEntered"),
+        (5, 4, "ParallelStateStarted"),
+        (6, 5, "FailStateEntered"),
+        (7, 6, "ParallelStateFailed"),
+        (8, 7, "ParallelStateFailed"),
+        (9, 8, "ExecutionFailed"),
+    ];
+    check_chain(&machine, &json!({}), &expected);
+}
+
+#[test]
+fn an_item_selector_that_fails_later_names_the_start_of_its_map() {
+    let fields = json!({"QueryLanguage": "JSONata", "MaxConcurrency": 1, "Items": [1, 0],
+        "ItemSelector": {"of": "{% $states.context.Map.Item.Value = 1 ? 1 : $none %}"}});
+    let mut machine = each(fields, json!({"Type": "Pass", "End": true}));
+    machine["QueryLanguage"] = json!("JSONata");
+    let expected = [
+        (4, 3, "MapIterationStarted"),
+        (5, 4, "PassStateEntered"),
+        (6, 5, "PassStateExited"),
+        (7, 6, "MapIterationSucceeded"),
+    ];
+    let found = chain(&machine, &json!({}));
+    let found: Vec<_> = found.iter().map(|(id, last, name)| (*id, *last, name.as_str())).collect();
+    assert_eq!(found[3..7], expected);
+    let failed = found.iter().find(|(.., name)| *name == "EvaluationFailed").unwrap();
+    assert_eq!(failed.1, 3, "assumed: {found:?}");
+}
