@@ -352,13 +352,35 @@ fn remove_executions(file: &rusqlite::Connection, arns: &str) -> rusqlite::Resul
     if arns.is_empty() {
         return Ok(());
     }
-    let ended = "status <> 'RUNNING' AND arn IN (SELECT value FROM json_each(?))";
+    let mut ended = "status <> 'RUNNING' AND arn IN (SELECT value FROM json_each(?))".to_owned();
+    let has_children = file.table_exists(None, "map_run_child")?;
+    if has_children {
+        // A run in progress reads the outputs of its executions.
+        ended.push_str(
+            " AND id NOT IN (SELECT map_run_child.execution FROM map_run_child JOIN user_resource \
+             ON kind = 'map run' AND user_resource.name = run \
+             WHERE map_run_child.execution IS NOT NULL AND json_extract(body, '$.status') = 'RUNNING')",
+        );
+    }
     let of_ended = format!("execution IN (SELECT id FROM execution WHERE {ended})");
     file.execute(&format!("DELETE FROM execution_event WHERE {of_ended}"), [arns])?;
     if file.table_exists(None, "execution_redrive")? {
         file.execute(&format!("DELETE FROM execution_redrive WHERE {of_ended}"), [arns])?;
     }
     file.execute(&format!("DELETE FROM execution WHERE {ended}"), [arns])?;
+    if has_children {
+        file.execute(
+            "DELETE FROM user_resource WHERE kind = 'map run' \
+             AND json_extract(body, '$.status') <> 'RUNNING' \
+             AND json_extract(body, '$.execution_arn') IN (SELECT value FROM json_each(?))",
+            [arns],
+        )?;
+        file.execute(
+            "DELETE FROM map_run_child \
+             WHERE run NOT IN (SELECT name FROM user_resource WHERE kind = 'map run')",
+            [],
+        )?;
+    }
     Ok(())
 }
 
@@ -422,5 +444,42 @@ impl Stopped {
     pub async fn close(self) -> Result<(), Error> {
         self.sign().await;
         self.keeper.store.compact().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    #[test]
+    fn an_old_execution_takes_its_map_run_along_but_none_of_a_running_one() {
+        let file = Connection::open_in_memory().unwrap();
+        file.execute_batch(
+            r#"CREATE TABLE execution (id INTEGER PRIMARY KEY, arn TEXT, status TEXT);
+            CREATE TABLE execution_event (execution INTEGER);
+            CREATE TABLE execution_redrive (execution INTEGER);
+            CREATE TABLE user_resource (kind TEXT, name TEXT, body TEXT);
+            CREATE TABLE map_run_child (run TEXT, execution INTEGER);
+            INSERT INTO execution VALUES (1, 'old', 'FAILED'), (2, 'child of old', 'FAILED'),
+                (3, 'busy', 'RUNNING'), (4, 'child of busy', 'SUCCEEDED');
+            INSERT INTO execution_redrive VALUES (1), (4);
+            INSERT INTO user_resource VALUES
+                ('map run', 'r1', '{"status":"FAILED","execution_arn":"old"}'),
+                ('map run', 'r2', '{"status":"RUNNING","execution_arn":"busy"}');
+            INSERT INTO map_run_child VALUES ('r1', 2), ('r1', NULL), ('r2', 4), ('r2', NULL);"#,
+        )
+        .unwrap();
+        remove_executions(&file, r#"["old", "child of old", "busy", "child of busy"]"#).unwrap();
+        let left = |sql: &str| {
+            let mut statement = file.prepare(sql).unwrap();
+            let rows = statement.query_map([], |row| row.get(0)).unwrap();
+            rows.collect::<Result<Vec<String>, _>>().unwrap()
+        };
+        assert_eq!(left("SELECT arn FROM execution ORDER BY id"), ["busy", "child of busy"]);
+        assert_eq!(left("SELECT name FROM user_resource"), ["r2"]);
+        assert_eq!(left("SELECT run FROM map_run_child"), ["r2", "r2"]);
+        assert_eq!(left("SELECT CAST(execution AS TEXT) FROM execution_redrive"), ["4"]);
     }
 }

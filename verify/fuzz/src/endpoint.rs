@@ -22,7 +22,7 @@ const BETWEEN_REQUESTS: &str = "\n---\n";
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 
 /// Actions that only read, so that a request may be repeated.
-const READS: [&str; 10] = [
+const READS: [&str; 12] = [
     "DynamoDB_20120810.Query",
     "DynamoDB_20120810.Scan",
     "DynamoDB_20120810.GetItem",
@@ -33,14 +33,18 @@ const READS: [&str; 10] = [
     "AWSStepFunctions.GetExecutionHistory",
     "AWSStepFunctions.DescribeStateMachine",
     "AWSStepFunctions.ListStateMachines",
+    "AWSStepFunctions.ListMapRuns",
+    "AWSStepFunctions.DescribeMapRun",
 ];
 
 /// Actions that write.
-const WRITES: [&str; 8] = [
+const WRITES: [&str; 10] = [
     "DynamoDB_20120810.PutItem",
     "DynamoDB_20120810.UpdateItem",
     "AWSStepFunctions.StartExecution",
     "AWSStepFunctions.StopExecution",
+    "AWSStepFunctions.RedriveExecution",
+    "AWSStepFunctions.UpdateMapRun",
     "AWSStepFunctions.SendTaskSuccess",
     "AWSStepFunctions.SendTaskFailure",
     "AWSStepFunctions.SendTaskHeartbeat",

@@ -109,7 +109,7 @@ async fn of_execution(executions: &Executions, body: &Value) -> Result<Value, Re
     let machine = executions.user_machine(&record.machine_arn).await.map_err(journal)?;
     let role = machine.as_ref().map_or(names::ROLE_ARN, |machine| machine.role_arn.as_str());
     let updated_at = machine.as_ref().map_or(executions.machine().created_at, |it| it.updated_at);
-    Ok(json!({
+    let mut answer = json!({
         "stateMachineArn": record.machine_arn,
         "name": names::machine_name(&record.machine_arn),
         "definition": text,
@@ -117,7 +117,12 @@ async fn of_execution(executions: &Executions, body: &Value) -> Result<Value, Re
         "updateDate": updated_at,
         "loggingConfiguration": { "level": "OFF", "includeExecutionData": false },
         "tracingConfiguration": { "enabled": false },
-    }))
+    });
+    if let Some(run) = executions.run_of(&record).await.map_err(journal)? {
+        answer["mapRunArn"] = json!(run);
+        answer["label"] = json!(record.machine_arn.rsplit('/').next());
+    }
+    Ok(answer)
 }
 
 fn validate(body: &Value) -> Result<Value, Refusal> {

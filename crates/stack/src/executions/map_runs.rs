@@ -17,6 +17,7 @@ use asl::time::Timestamp;
 use journal::store::{Error, Retry};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::redrives::RedriveError;
@@ -105,15 +106,17 @@ impl UserMapRun {
     }
 }
 
-/// Performs a run until it has ended; `None` if the stack stops or the parent ends first.
+/// Performs a run until it has ended; `None` if the stack stops, or if the parent ends or goes on without it
+/// (`gone`).
 pub(super) async fn perform<S: ExecutionStore>(
     shared: Arc<Shared<S>>,
     execution: Execution,
     event_id: u64,
+    gone: CancellationToken,
 ) -> Option<Result<Value, Failure>> {
     let executions = Executions { shared };
     loop {
-        match executions.run_map(&execution, event_id).await {
+        match executions.run_map(&execution, event_id, &gone).await {
             Ok(ended) => return ended,
             Err(error) if error.retry() == Retry::Never => {
                 return Some(Err(Failure::new(error_name::RUNTIME, Some(error.to_string()))));
@@ -216,6 +219,7 @@ impl<S: ExecutionStore> Executions<S> {
         &self,
         execution: &Execution,
         event_id: u64,
+        gone: &CancellationToken,
     ) -> Result<Option<Result<Value, Failure>>, Error> {
         let plan = match execution.map_run(event_id) {
             None => return Ok(None),
@@ -231,7 +235,8 @@ impl<S: ExecutionStore> Executions<S> {
         }
         let parent = &execution.start().execution_arn;
         let token = plan.redriven.then(|| run_token(&plan.arn, event_id));
-        let Some(is_exceeded) = self.drive(&plan.arn, parent, token.as_deref()).await? else {
+        let driven = self.drive(&plan.arn, parent, token.as_deref(), gone).await?;
+        let Some(is_exceeded) = driven else {
             return Ok(None);
         };
         let children = self.children(&plan.arn).await?;
@@ -343,10 +348,11 @@ impl<S: ExecutionStore> Executions<S> {
         run: &str,
         parent: &str,
         token: Option<&str>,
+        gone: &CancellationToken,
     ) -> Result<Option<bool>, Error> {
         let mut ends = self.ends();
         loop {
-            if !self.runs(parent).await? {
+            if gone.is_cancelled() || !self.runs(parent).await? {
                 self.abort(run).await?;
                 return Ok(None);
             }
@@ -377,6 +383,7 @@ impl<S: ExecutionStore> Executions<S> {
             tokio::select! {
                 _ = ends.recv() => {}
                 () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = gone.cancelled() => {}
                 () = self.shared.stopping.cancelled() => return Ok(None),
             }
         }

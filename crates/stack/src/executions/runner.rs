@@ -1,6 +1,6 @@
 //! Runs one execution: its history is durable before any action.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use futures_util::stream::FuturesUnordered;
 use journal::store::{Error, Retry};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::busy::{BUSY_LONGEST, Busy};
 use super::store::until_known;
@@ -97,7 +98,7 @@ pub(super) struct Runner<S> {
     /// The open tasks that have been called.
     called: BTreeSet<u64>,
     /// The runs of distributed maps that were performed.
-    performed: BTreeSet<u64>,
+    performed: BTreeMap<u64, CancellationToken>,
     /// Held while the execution works, not while it only waits.
     busy: Option<Busy>,
     /// Whether it stays in memory for a while before it is parked.
@@ -139,7 +140,7 @@ impl<S: ExecutionStore> Runner<S> {
         cause: Cause,
     ) -> Self {
         let (calls, called) = (FuturesUnordered::new(), BTreeSet::new());
-        let performed = BTreeSet::new();
+        let performed = BTreeMap::new();
         let busy = Some(shared.work.begin());
         // After a restart no callback waits for an execution yet, so it need not linger.
         let lingers = cause == Cause::Due;
@@ -242,12 +243,18 @@ impl<S: ExecutionStore> Runner<S> {
 
     /// Performs the runs of distributed maps that are in progress.
     fn ensure_performed(&mut self) {
-        for event_id in self.execution.open_map_runs() {
-            if !self.performed.insert(event_id) {
+        let open = self.execution.open_map_runs();
+        let closed = self.performed.extract_if(.., |event_id, _| !open.contains(event_id));
+        // The execution goes on without the results of such a run.
+        closed.for_each(|(_, gone)| gone.cancel());
+        for event_id in open {
+            if self.performed.contains_key(&event_id) {
                 continue;
             }
-            let performed =
-                map_runs::perform(Arc::clone(&self.shared), self.execution.clone(), event_id);
+            let gone = CancellationToken::new();
+            self.performed.insert(event_id, gone.clone());
+            let (shared, execution) = (Arc::clone(&self.shared), self.execution.clone());
+            let performed = map_runs::perform(shared, execution, event_id, gone);
             self.calls.push(Box::pin(async move {
                 Answer { event_id, is_run: true, result: performed.await }
             }));

@@ -337,3 +337,47 @@ async fn objects_are_listed_and_batched() {
     );
     stack.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_results_are_no_longer_needed_is_aborted() {
+    let folder = TempDir::new().unwrap();
+    let stack = started(&folder).await;
+    let client = Client::new(&stack);
+    let mut long = map(json!({}));
+    long["ItemProcessor"]["States"] =
+        json!({ "Call": { "Type": "Wait", "Seconds": 600, "End": true } });
+    let fails = json!({ "StartAt": "Soon", "States": {
+        "Soon": { "Type": "Wait", "Seconds": 1, "Next": "Fails" },
+        "Fails": { "Type": "Fail", "Error": "E" },
+    } });
+    let both = json!({
+        "StartAt": "Both", "States": {
+            "Both": {
+                "Type": "Parallel", "Next": "Later",
+                "Branches": [{ "StartAt": "Map", "States": { "Map": long } }, fails],
+                "Catch": [{ "ErrorEquals": ["E"], "Next": "Later" }],
+            },
+            "Later": { "Type": "Wait", "Seconds": 600, "End": true },
+        },
+    });
+    let body =
+        json!({ "name": "both", "definition": both.to_string(), "roleArn": crate::machines::ROLE });
+    let machine = sfn(&client, "CreateStateMachine", body).await;
+    let machine = machine["stateMachineArn"].as_str().unwrap();
+    let arn = start(&client, machine, &json!([1])).await;
+    let run = run_of(&client, &arn).await;
+    let waiting = async {
+        while described(&client, &run).await["status"] == "RUNNING" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, waiting).await.unwrap();
+    let run = described(&client, &run).await;
+    assert_eq!(
+        (&run["status"], &run["executionCounts"]["aborted"]),
+        (&json!("ABORTED"), &json!(1))
+    );
+    let parent = sfn(&client, "DescribeExecution", json!({ "executionArn": arn })).await;
+    assert_eq!(parent["status"], "RUNNING");
+    stack.shutdown().await;
+}
