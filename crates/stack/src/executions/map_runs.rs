@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::redrives::RedriveError;
 use super::{
     ChildCounts, ExecutionStore, Executions, NewExecution, PENDING_REDRIVE, RUNNING, Record,
-    Shared, until_known,
+    Shared, StopError, until_known,
 };
 use crate::names;
 
@@ -417,11 +417,11 @@ impl<S: ExecutionStore> Executions<S> {
 
     async fn stop_children(&self, run: &str) -> Result<(), Error> {
         for child in self.children(run).await?.into_iter().filter(|it| it.status == RUNNING) {
-            // A busy one is stopped with the next look, or as an orphan.
-            if let Err(super::StopError::Store(error)) =
-                self.stop(&child.arn, Failure::default()).await
-            {
-                return Err(error);
+            match self.stop(&child.arn, Failure::default()).await {
+                Ok(_) | Err(StopError::DoesNotExist(_)) => {}
+                Err(StopError::Store(error)) => return Err(error),
+                // The run is looked at again.
+                Err(error @ StopError::Busy) => return Err(Error::Unavailable(error.into())),
             }
         }
         Ok(())
