@@ -41,6 +41,22 @@ pub enum FaultType {
     Throttling,
     /// The function cannot reach what it connects to.
     NetworkBlock,
+    /// The function was killed at its memory limit.
+    OutOfMemory,
+    /// An invocation or the initialization took longer than its limit.
+    Timeout,
+    /// The ephemeral storage is full.
+    StorageFull,
+    /// The deployed code cannot start: its package, handler, layer, image or architecture.
+    Deployment,
+    /// A setting is missing or invalid: an environment variable, a key, a file system.
+    Configuration,
+    /// Credentials that the function uses were refused or have expired.
+    Credentials,
+    /// What the function calls refuses it, fails or does not exist.
+    Dependency,
+    /// The function's own code raises an error.
+    CodeError,
     /// Nothing that the tools show explains the failure.
     Unknown,
 }
@@ -119,6 +135,14 @@ impl fmt::Display for FaultType {
             Self::PermissionLoss => "permission_loss",
             Self::Throttling => "throttling",
             Self::NetworkBlock => "network_block",
+            Self::OutOfMemory => "out_of_memory",
+            Self::Timeout => "timeout",
+            Self::StorageFull => "storage_full",
+            Self::Deployment => "deployment",
+            Self::Configuration => "configuration",
+            Self::Credentials => "credentials",
+            Self::Dependency => "dependency",
+            Self::CodeError => "code_error",
             Self::Unknown => "unknown",
         })
     }
@@ -183,7 +207,7 @@ mod tests {
                 "risk_level": "none", "requires_approval": "yes"}]}),
         ];
         insta::assert_snapshot!(table.map(|patch| refused(patch).join("; ")).join("\n"), @r#"
-        /fault_types/0: value is not one of "permission_loss", "throttling" or 2 other candidates
+        /fault_types/0: value is not one of "permission_loss", "throttling" or 10 other candidates
         /fault_types: value has less than 1 item; /severity: value is not one of "low", "medium" or 2 other candidates
         Additional properties are not allowed ('confidence' was unexpected)
         /root_cause: value is shorter than 1 character

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::changes::{self, Suspicion};
 use super::diagnosis::{EvidencePointer, FaultType, Severity};
 use super::egress;
 use super::field_path::FieldPath;
@@ -27,6 +28,8 @@ pub(super) struct Finding {
     pub evidence: Vec<EvidencePointer>,
     /// Their basis counts from this finding's first pointer.
     pub steps: Vec<Step>,
+    /// What a change must be to have caused it.
+    pub suspicion: Suspicion,
 }
 
 pub(super) fn pointer(
@@ -116,6 +119,47 @@ pub(super) fn throttling(
         resources: vec![name.clone()],
         steps: vec![remediation::restore_concurrency(name, reserved)],
         evidence,
+        suspicion: Suspicion {
+            calls: changes::CONCURRENCY,
+            limit: Some(("reservedConcurrentExecutions", reserved)),
+            ..Suspicion::default()
+        },
+    })
+}
+
+/// Throttling by a reservation that somebody has set, of more than 1.
+///
+/// The report alone does not prove it, and neither does the change.
+pub(super) fn lowered_concurrency(incident: &Incident, seen: &Observations) -> Option<Finding> {
+    let reserved =
+        seen.config()?.reserved_concurrent_executions.filter(|reserved| *reserved > 1)?;
+    let has_failed = seen.logs().is_some_and(|logs| LogLines::of(&logs).errors().next().is_some());
+    let suspicion = Suspicion {
+        calls: changes::CONCURRENCY,
+        limit: Some(("reservedConcurrentExecutions", reserved)),
+        ..Suspicion::default()
+    };
+    if has_failed || !changes::is_found(seen, &suspicion) {
+        return None;
+    }
+    let name = &incident.lambda_name;
+    let field = FieldPath::key("ReservedConcurrentExecutions");
+    Some(Finding {
+        fault: FaultType::Throttling,
+        sentence: format!(
+            "Invocations of {name} are throttled, and its reserved concurrency is {reserved}: Lambda \
+             rejects every invocation that arrives while {reserved} others run"
+        ),
+        severity: Severity::High,
+        resources: vec![name.clone()],
+        evidence: vec![pointer(
+            Tool::LambdaConfig,
+            &field,
+            reserved.to_string(),
+            format!("at most {reserved} invocations run at a time"),
+        )],
+        steps: vec![remediation::restore_concurrency(name, reserved)],
+        suspicion,
     })
 }
 
@@ -191,6 +235,11 @@ pub(super) fn network(incident: &Incident, seen: &Observations) -> Option<Findin
             .collect(),
         steps: remediation::restore_egress(&groups, (0..evidence.len()).collect(), proofs),
         evidence,
+        suspicion: Suspicion {
+            calls: changes::NETWORK,
+            since: Some(first.line.timestamp.to_owned()),
+            ..Suspicion::default()
+        },
     })
 }
 
@@ -263,7 +312,8 @@ fn has_failed_invocation(read: &LogLines<'_>, line: &Line<'_>) -> bool {
     }
 }
 
-/// Whether the last line before a timeout announces an outbound call.
+/// Whether the last line before a timeout announces an outbound call, and none tells of a connection: a
+/// slow answer is no blocked network.
 fn waited_for_a_call(read: &LogLines<'_>, timeout: &Line<'_>) -> bool {
     const CALLS_OUT: [&str; 9] = [
         "://",
@@ -281,7 +331,17 @@ fn waited_for_a_call(read: &LogLines<'_>, timeout: &Line<'_>) -> bool {
             && line.index < timeout.index
             && line.level != Level::Platform
     });
+    let has_connected = || {
+        read.lines.iter().any(|line| {
+            line.invocation == timeout.invocation
+                && line.level == Level::Info
+                && ["connected", "Connected"]
+                    .iter()
+                    .any(|word| log_lines::find(line.message, word).is_some())
+        })
+    };
     timeout.invocation.is_some()
+        && !has_connected()
         && previous.is_some_and(|line| CALLS_OUT.iter().any(|word| line.message.contains(word)))
 }
 

@@ -132,6 +132,11 @@ impl Statement<'_> {
         self.place.path.then(name)
     }
 
+    /// The patterns in its `Resource`.
+    pub(super) fn resources(&self) -> Vec<&str> {
+        texts(self.body.get("Resource"))
+    }
+
     pub(super) fn member(&self, name: &str) -> Option<&Value> {
         self.body.get(name)
     }
@@ -246,7 +251,7 @@ pub(super) fn action_fits(pattern: &str, action: &str) -> bool {
 ///
 /// Backtracks only to the last star, which gives the same result in time proportional to the product of
 /// the lengths. Policies are untrusted.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     let mut star = None;

@@ -52,6 +52,8 @@ pub(super) struct Invocation {
     pub is_timed_out: bool,
     /// Index of the line with its failure.
     pub failure: Option<usize>,
+    /// The function's version that ran: `$LATEST` or a number.
+    pub version: Option<String>,
 }
 
 impl Invocation {
@@ -77,11 +79,11 @@ impl<'a> LogLines<'a> {
             let message = event.message.as_str();
             let platform = Platform::of(message);
             let level = if platform.is_some() { Level::Platform } else { level_of(message) };
-            if let Some(Platform::Start(id)) = &platform {
+            if let Some(Platform::Start { id, version }) = &platform {
                 ids.push(id.clone());
                 running = Some(read.invocations.len());
-                let first = read.lines.len();
-                read.invocations.push(Invocation { first, ..Invocation::default() });
+                let (first, version) = (read.lines.len(), version.clone());
+                read.invocations.push(Invocation { first, version, ..Invocation::default() });
             }
             // An unhandled exception is logged without the request's id, while it runs.
             let named = ids.iter().rposition(|id| message.contains(id));
@@ -126,9 +128,14 @@ impl<'a> LogLines<'a> {
 
     /// Whether an invocation that began after this line ran to its end without an error.
     pub(super) fn is_clean_after(&self, line: &Line<'_>) -> bool {
+        self.clean_after(line).next().is_some()
+    }
+
+    /// The invocations that began after this line and ran to their end without an error.
+    pub(super) fn clean_after(&self, line: &Line<'_>) -> impl Iterator<Item = &Invocation> {
         let position = self.lines.iter().position(|other| other.index == line.index);
-        let Some(position) = position else { return false };
-        self.invocations.iter().any(|of| of.is_clean() && of.first > position)
+        let is_after = move |of: &&Invocation| position.is_some_and(|at| of.first > at);
+        self.invocations.iter().filter(|of| of.is_clean()).filter(is_after)
     }
 
     /// Lines of the level `Error`, oldest first.
@@ -139,8 +146,11 @@ impl<'a> LogLines<'a> {
 
 /// A line that Lambda itself wrote.
 enum Platform {
-    /// An invocation begins; its request's id.
-    Start(String),
+    /// An invocation begins: its request's id, and the function's version.
+    Start {
+        id: String,
+        version: Option<String>,
+    },
     Report(Ending),
     Other,
 }
@@ -166,7 +176,10 @@ impl Platform {
             "TELEMETRY\t",
         ];
         if let Some(rest) = message.strip_prefix("START RequestId: ") {
-            return Some(Self::Start(rest.split_whitespace().next()?.to_owned()));
+            let id = rest.split_whitespace().next()?.to_owned();
+            let version =
+                rest.split_once("Version: ").and_then(|(_, v)| v.split_whitespace().next());
+            return Some(Self::Start { id, version: version.map(str::to_owned) });
         }
         if message.starts_with("REPORT RequestId: ") {
             return Some(Self::Report(if message.contains("Status: timeout") {
@@ -186,7 +199,10 @@ impl Platform {
         let line: Value = serde_json::from_str(message).ok()?;
         let record = line.get("record");
         match line.get("type")?.as_str()? {
-            "platform.start" => Some(Self::Start(record?.get("requestId")?.as_str()?.to_owned())),
+            "platform.start" => {
+                let text = |name: &str| record?.get(name)?.as_str().map(str::to_owned);
+                Some(Self::Start { id: text("requestId")?, version: text("version") })
+            }
             "platform.report" => {
                 let status = record.and_then(|record| record.get("status")?.as_str());
                 Some(Self::Report(match status {
@@ -198,6 +214,33 @@ impl Platform {
             kind => kind.starts_with("platform.").then_some(Self::Other),
         }
     }
+}
+
+/// The memory that a report line tells, in MB: what was used at most, and what the function has.
+pub(super) fn memory_of(message: &str) -> Option<(u64, u64)> {
+    let number = |name: &str| {
+        let (_, rest) = message.split_once(name)?;
+        let rest = rest.trim_start();
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse().ok()
+    };
+    if message.starts_with("REPORT ") {
+        return Some((number("Max Memory Used:")?, number("\tMemory Size:")?));
+    }
+    let is_report = message.starts_with('{') && message.contains("\"platform.report\"");
+    is_report
+        .then(|| Some((number("\"maxMemoryUsedMB\":")?, number("\"memorySizeMB\":")?)))
+        .flatten()
+}
+
+/// Whether a line reports an initialization that took longer than Lambda allows.
+///
+/// Source: AWS Lambda Developer Guide, "Understanding the Lambda execution environment lifecycle".
+pub(super) fn is_slow_start(message: &str) -> bool {
+    let is_text = message.starts_with("INIT_REPORT");
+    let is_json = message.starts_with('{') && message.contains("\"platform.initReport\"");
+    (is_text && message.contains("Status: timeout"))
+        || (is_json && message.replace(' ', "").contains("\"status\":\"timeout\""))
 }
 
 /// Whether a line reports the invocation's timeout.
@@ -262,12 +305,16 @@ fn json_level(message: &str) -> Option<Level> {
 
 /// Whether a line without a level reports a crash: `SomeError: …`, a stack trace, an exit.
 fn is_crash(message: &str) -> bool {
-    const CRASHES: [&str; 5] = [
+    const CRASHES: [&str; 9] = [
         "Traceback (most recent call last)",
         "Unhandled Promise Rejection",
         "Uncaught Exception",
         "Runtime exited",
         "Process exited before completing request",
+        "panic: runtime error",
+        "fatal error: runtime",
+        "panicked at",
+        "Unhandled exception",
     ];
     let first = message.lines().next().unwrap_or_default();
     CRASHES.iter().any(|crash| find(message, crash).is_some())
@@ -404,6 +451,21 @@ pub(super) mod tests {
         assert!(read.invocations[1].is_clean());
         assert_eq!(read.errors().count(), 1);
         assert!(read.is_clean_after(&read.lines[1]));
+    }
+
+    #[test]
+    fn reports_tell_memory_and_a_slow_start() {
+        let text =
+            "REPORT RequestId: a\tDuration: 1 ms\tMemory Size: 128 MB\tMax Memory Used: 127 MB\t";
+        assert_eq!(memory_of(text), Some((127, 128)));
+        let json = r#"{"time":"t","type":"platform.report","record":{"metrics":{"maxMemoryUsedMB":90,"memorySizeMB": 512}}}"#;
+        assert_eq!(memory_of(json), Some((90, 512)));
+        assert_eq!(memory_of("[INFO] Memory Size: 1 MB"), None);
+        assert!(is_slow_start(
+            "INIT_REPORT Init Duration: 10008.49 ms\tPhase: init\tStatus: timeout"
+        ));
+        assert!(is_slow_start(r#"{"type":"platform.initReport","record":{"status": "timeout"}}"#));
+        assert!(!is_slow_start("INIT_REPORT Init Duration: 1.4 ms\tPhase: init\tStatus: error"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Finds a role that may not write its function's logs.
 
+use super::changes::{self, Suspicion};
 use super::citations;
 use super::diagnosis::{EvidencePointer, FaultType, Severity};
 use super::field_path::FieldPath;
@@ -76,6 +77,12 @@ pub(super) fn revoked(incident: &Incident, seen: &Observations) -> Option<Findin
         resources: vec![incident.lambda_name.clone(), role, group],
         evidence,
         steps: vec![step],
+        suspicion: Suspicion {
+            calls: changes::RIGHTS,
+            lost: lost.into_iter().map(|action| (action, None)).collect(),
+            policy: suspect,
+            ..Suspicion::default()
+        },
     })
 }
 

@@ -1,5 +1,6 @@
 //! Finds calls that are denied to the function, and why its role's policies deny them.
 
+mod named;
 mod words;
 
 use super::citations;
@@ -43,6 +44,7 @@ pub(super) fn denied_calls(
     denials.truncate(ACTIONS_MAX);
     for denied in &mut denials {
         guess_service(&read, iam.as_ref(), denied);
+        guess_bucket(iam.as_ref(), denied);
     }
     let mut cases: Vec<Case<'_>> = Vec::new();
     for denied in &denials {
@@ -84,6 +86,23 @@ fn guess_service(read: &LogLines<'_>, iam: Option<&IamStateResponse>, denied: &m
     if is_of_s3 && USUAL.iter().all(is_barred) {
         denied.denial.action = Some("s3:*".to_owned());
         denied.denial.resource = denied.denial.resource.take().or(url);
+    }
+}
+
+/// The bucket that the failed call names in the stack trace, if the role's policies do not name it: which
+/// of a bucket's keys was meant is not known.
+fn guess_bucket(iam: Option<&IamStateResponse>, denied: &mut Denied<'_>) {
+    let (Some(iam), Some(line), None) = (iam, denied.line, &denied.denial.resource) else { return };
+    let is_of_s3 = denied.denial.action.as_deref().is_some_and(signals::is_of_s3);
+    let Some(bucket) = signals::bucket(line.message).filter(|_| is_of_s3) else { return };
+    let arn = format!("arn:aws:s3:::{bucket}");
+    let names = |statement: &iam::Statement<'_>| {
+        statement.resources().iter().any(|pattern| {
+            *pattern == arn || pattern.starts_with(&format!("{arn}/")) || iam::fits(pattern, &arn)
+        })
+    };
+    if !iam::statements(iam).iter().any(names) {
+        denied.denial.resource = Some(format!("{arn}/*"));
     }
 }
 
@@ -175,14 +194,12 @@ impl<'a> Case<'a> {
             return None;
         }
         self.cite_logs(read);
-        let (sentence, step) = match self.verdict.clone() {
-            Some(Verdict::NotAllowed) => self.conclude_revoked(),
-            Some(Verdict::Uncertain) => self.conclude_uncertain(),
-            Some(Verdict::Denied(place)) => self.conclude_denied(&place),
-            Some(Verdict::Conditional(place)) => self.conclude_conditional(&place),
-            Some(Verdict::Allowed(by)) => self.conclude_allowed(&by),
-            None => self.conclude_unread(),
-        };
+        let named = self.conclude_named();
+        let (sentence, step) = named.unwrap_or_else(|| self.conclude());
+        let policy = self.iam.and_then(|iam| {
+            citations::suspect(iam, self.denied[0].service(), &self.incident.lambda_name)
+        });
+        let suspicion = self.suspicion(policy, self.first_denial(read));
         let mut resources = vec![self.incident.lambda_name.clone()];
         resources.extend(self.iam.map(|iam| iam.role_name.clone()));
         for arn in self.denied.iter().filter_map(|denied| denied.denial.resource.as_deref()) {
@@ -196,7 +213,31 @@ impl<'a> Case<'a> {
             resources,
             evidence: self.evidence,
             steps: vec![step],
+            suspicion,
         })
+    }
+
+    /// When the logs first show one of the denials.
+    fn first_denial<'r>(&self, read: &LogLines<'r>) -> Option<&'r str> {
+        let actions = self.actions();
+        let is_same = |line: &&Line<'_>| {
+            matches!(line.level, Level::Warn | Level::Error | Level::Plain)
+                && signals::denial(line.message).is_some_and(|denial| {
+                    denial.action.is_none_or(|action| actions.contains(&action))
+                })
+        };
+        read.lines.iter().find(is_same).map(|line| line.timestamp)
+    }
+
+    fn conclude(&mut self) -> (String, Step) {
+        match self.verdict.clone() {
+            Some(Verdict::NotAllowed) => self.conclude_revoked(),
+            Some(Verdict::Uncertain) => self.conclude_uncertain(),
+            Some(Verdict::Denied(place)) => self.conclude_denied(&place),
+            Some(Verdict::Conditional(place)) => self.conclude_conditional(&place),
+            Some(Verdict::Allowed(by)) => self.conclude_allowed(&by),
+            None => self.conclude_unread(),
+        }
     }
 
     /// Whether the role is allowed the call now, and the function has failed otherwise since.
@@ -233,6 +274,15 @@ impl<'a> Case<'a> {
     fn conclude_revoked(&mut self) -> (String, Step) {
         let suspect = self.cite_policies();
         let role = self.role();
+        if let Some(other) = self.other_resource() {
+            let sentence = format!(
+                "{} denies {} to {}: {other}",
+                self.service_name(),
+                self.denied_calls(),
+                self.incident.lambda_name
+            );
+            return (sentence, self.restore(suspect.as_deref()));
+        }
         let place = suspect.as_ref().map_or_else(
             || format!("the inline policies of role {role}"),
             |policy| format!("inline policy {policy} of role {role}"),
@@ -303,42 +353,19 @@ impl<'a> Case<'a> {
             return (sentence, remediation::confirm_restored(self.basis()));
         }
         let missing = self.may_be_missing();
-        let sentence = match (self.named_policy(), missing) {
-            (Some(policy), _) => {
-                format!(
-                    "{refused} although the policies of role {role} allow it: AWS names {policy}"
-                )
-            }
-            (None, Some(bucket)) => format!(
+        let sentence = match missing {
+            Some(bucket) => format!(
                 "{refused} although the policies of role {role} allow it: the object does not exist, \
                  for which S3 answers 403 to a caller without s3:ListBucket on {bucket}, or another \
                  policy denies the call"
             ),
-            (None, None) => format!(
+            None => format!(
                 "{refused} although the policies of role {role} allow it, so another policy denies the \
                  call: a resource policy, a VPC endpoint's policy, an organisation policy or a \
                  permissions boundary"
             ),
         };
         (sentence, remediation::look_beyond_the_role(&self.resource_or_all(), self.basis()))
-    }
-
-    /// The kind of policy that AWS's message names.
-    ///
-    /// Source: IAM User Guide, "Troubleshoot access denied error messages".
-    fn named_policy(&self) -> Option<&'static str> {
-        const KINDS: [(&str, &str); 7] = [
-            ("VPC endpoint policy", "the policy of a VPC endpoint"),
-            ("service control policy", "a service control policy of the organisation"),
-            ("resource control policy", "a resource control policy of the organisation"),
-            ("permissions boundary", "a permissions boundary"),
-            ("session policy", "a session policy"),
-            ("resource-based policy", "the resource's own policy"),
-            ("identity-based policy", "a policy of the role itself"),
-        ];
-        let first = self.denied[0];
-        let said = first.line.as_ref().map_or(first.denial.quote.as_str(), |line| line.message);
-        KINDS.into_iter().find(|(phrase, _)| said.contains(phrase)).map(|(_, kind)| kind)
     }
 
     /// The bucket of a read that S3 may have refused because the object does not exist: it answers 403 for it to a caller

@@ -3,8 +3,10 @@
 //! The kind of error selects the first tool, the results select the next. When no other tool is
 //! useful, the results become a diagnosis. The same rules diagnose when a model reaches a limit.
 
-use super::changes;
+use super::changes::{self, Suspicion};
 use super::diagnosis::{Diagnosis, EvidencePointer, FaultType, RemediationStep, Severity};
+use super::error_text;
+use super::failures::{self, Explained};
 use super::field_path::FieldPath;
 use super::findings::{self, Finding, log_pointer, newest_event, pointer};
 use super::log_lines::{self, Level, LogLines};
@@ -12,11 +14,16 @@ use super::logging;
 use super::message::Incident;
 use super::permissions;
 use super::remediation;
+use super::reported;
 use super::signals;
+use super::times::minutes;
 use super::tool::{LogsResponse, Observations, Tool};
 
 /// Most kinds of errors that an unexplained failure quotes.
 const ERRORS_QUOTED_MAX: usize = 3;
+
+/// How much older than the report the newest log event may be without mention, in minutes.
+const LOG_AGE_MIN: i64 = 60;
 
 /// The kind of the reported error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +119,11 @@ pub fn next_tool(
             let tool = wanted(Tool::RecentChanges, "What is wrong is known: who changed it?")?;
             (!diagnose(incident, seen).is_unknown()).then_some(tool)
         })
+        .or_else(|| {
+            let why = "The logs show no failure: was what invokes it stopped or limited?";
+            let is_quiet = logs.as_ref().is_some_and(|logs| !has_error(logs));
+            is_quiet.then(|| wanted(Tool::RecentChanges, why)).flatten()
+        })
 }
 
 fn has_denial(logs: &LogsResponse) -> bool {
@@ -136,13 +148,45 @@ impl Diagnosis {
 pub fn diagnose(incident: &Incident, seen: &Observations) -> Diagnosis {
     let class = classify(incident);
     let mut findings = permissions::denied_calls(incident, seen, class == ErrorClass::Access);
+    let denials = !findings.is_empty();
     findings.extend(logging::revoked(incident, seen));
-    findings.extend(findings::throttling(incident, seen, class == ErrorClass::Throttling));
-    findings.extend(findings::network(incident, seen));
+    let is_throttled = class == ErrorClass::Throttling;
+    let throttling = findings::throttling(incident, seen, is_throttled)
+        .or_else(|| is_throttled.then(|| findings::lowered_concurrency(incident, seen)).flatten());
+    // What was lowered after the failures is no cause of them, so it follows them.
+    let (cause, reaction) = if changes::is_concurrency_a_reaction(seen) {
+        (None, throttling)
+    } else {
+        (throttling, None)
+    };
+    findings.extend(cause);
+    let network = findings::network(incident, seen);
+    let explained = Explained { denials, network: network.is_some() };
+    findings.extend(network);
+    findings.extend(failures::known(incident, seen, explained));
+    findings.extend(reaction);
+    findings.extend(before_the_code(incident, seen, &findings));
     if findings.is_empty() {
         findings.push(unexplained(incident, seen));
     }
     compose(incident, seen, findings)
+}
+
+/// The failures that keep Lambda from running the code.
+fn before_the_code(
+    incident: &Incident,
+    seen: &Observations,
+    others: &[Finding],
+) -> Option<Finding> {
+    let environment = || reported::environment(incident, seen);
+    let state = reported::state(incident, seen).or_else(environment);
+    state.or_else(|| {
+        others
+            .is_empty()
+            .then(|| reported::refused(incident, seen))
+            .flatten()
+            .or_else(|| others.is_empty().then(|| reported::stopped(incident, seen)).flatten())
+    })
 }
 
 /// Merges findings: their pointers in order, each fault type once.
@@ -155,7 +199,7 @@ fn compose(incident: &Incident, seen: &Observations, findings: Vec<Finding>) -> 
         evidence: vec![],
         remediation_plan: vec![],
     };
-    let mut sentences = Vec::new();
+    let (mut sentences, mut suspicions) = (Vec::new(), Vec::new());
     for finding in findings {
         let places: Vec<usize> =
             finding.evidence.into_iter().map(|pointer| diagnosis.cite(pointer)).collect();
@@ -172,13 +216,17 @@ fn compose(incident: &Incident, seen: &Observations, findings: Vec<Finding>) -> 
         }
         diagnosis.severity = diagnosis.severity.max(finding.severity);
         sentences.push(finding.sentence);
+        suspicions.push((finding.fault, finding.suspicion));
     }
     if diagnosis.fault_types.len() > 1 {
         diagnosis.severity = Severity::Critical;
     }
-    for change in changes::that_fit(seen, &diagnosis.fault_types) {
+    for (fault, suspicion) in suspicions {
+        let Some(change) = changes::that_fits(seen, fault, &suspicion) else { continue };
         diagnosis.cite(change.evidence);
-        sentences.push(change.sentence);
+        if !sentences.contains(&change.sentence) {
+            sentences.push(change.sentence);
+        }
     }
     diagnosis.cite_errors(incident, seen, &mut sentences);
     diagnosis.root_cause = sentences.iter().map(|s| format!("{s}.")).collect::<Vec<_>>().join(" ");
@@ -254,8 +302,10 @@ fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
     let mut evidence = Vec::new();
     let mut kinds: Vec<&str> = Vec::new();
     for line in read.errors().rev() {
-        let error = error_text(line.message);
-        let kind = error.split([':', '\'', '"', '(']).next().unwrap_or_default();
+        let said = error_text::said(line.message, None);
+        let error = said.text;
+        let of_text = error.split([':', '\'', '"', '(']).next().unwrap_or_default();
+        let kind = said.kind.unwrap_or(of_text);
         let is_known = error.is_empty() || kinds.contains(&kind);
         if !is_known && evidence.len() < ERRORS_QUOTED_MAX {
             kinds.push(kind);
@@ -265,7 +315,7 @@ fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
     let place = common_place(&read);
     let uncertainty = logging::uncertainty(incident, seen);
     let failures = evidence.len();
-    let known = failure_kind(&read);
+    let known = common_meaning(&read);
     let sentence = match (kinds.is_empty(), seen.has(Tool::RecentLogs)) {
         (false, _) => {
             let at = place.map_or_else(String::new, |place| format!(", raised at {place}"));
@@ -280,13 +330,15 @@ fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
             )
         }
         (true, true) if !logs.events.is_empty() => {
-            format!("The cause is unknown: the recent logs of {name} show no failure")
+            let end = old_end(incident, &logs);
+            format!("The cause is unknown: the recent logs of {name} show no failure{end}")
         }
         (true, true) if seen.logs().is_some() => {
             let reason = if uncertainty.is_some() {
                 ", and whether its role may write them is unknown"
             } else {
-                ", and nothing else explains why"
+                ", and nothing else explains why; whether something still invokes it (a rule, a \
+                 schedule, an event source mapping) is not among what the tools read"
             };
             format!("The cause is unknown: there are no logs of {name}{reason}")
         }
@@ -308,26 +360,21 @@ fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
         resources: vec![name],
         evidence,
         steps,
+        suspicion: Suspicion::default(),
     }
 }
 
-/// What a usual message of Lambda's runtime means.
-///
-/// Source: AWS Lambda Developer Guide, "Troubleshoot execution issues", "Troubleshoot deployment issues".
-fn failure_kind(read: &LogLines<'_>) -> Option<&'static str> {
-    const KINDS: [(&str, &str); 9] = [
-        ("signal: killed", "the process was killed, which fits too little memory"),
-        ("Runtime.OutOfMemory", "the function ran out of memory"),
-        ("OutOfMemoryError", "the function ran out of memory"),
-        ("Runtime.ImportModuleError", "the deployment package lacks a module that it imports"),
-        ("Runtime.HandlerNotFound", "the configured handler is not in the deployment package"),
-        ("Runtime.UserCodeSyntaxError", "the code has a syntax error"),
-        ("Runtime.InvalidEntrypoint", "the image's entry point is invalid"),
-        ("Task timed out after", "the invocation took longer than the configured timeout"),
-        ("No space left on device", "the ephemeral storage is full"),
-    ];
-    let has = |phrase: &str| read.errors().any(|line| line.message.contains(phrase));
-    KINDS.into_iter().find(|(phrase, _)| has(phrase)).map(|(_, meaning)| meaning)
+/// That the logs end long before the report, as the end of a sentence.
+fn old_end(incident: &Incident, logs: &LogsResponse) -> String {
+    let newest = logs.events.last().map(|event| event.timestamp.as_str());
+    let reported = incident.timestamp.as_deref();
+    let age = || Some(minutes(reported?)? - minutes(newest?)?);
+    match (newest, reported) {
+        (Some(newest), Some(reported)) if age().is_some_and(|age| age > LOG_AGE_MIN) => {
+            format!("; they end at {newest}, before what was reported at {reported}")
+        }
+        _ => String::new(),
+    }
 }
 
 /// What the tools returned, as the subject of a sentence.
@@ -392,16 +439,11 @@ fn counter_evidence(
     evidence
 }
 
-/// The text of an error line, without level, time and request.
-fn error_text(message: &str) -> &str {
-    let line = message.lines().next().unwrap_or_default();
-    let start = line.rfind('\t').map_or(0, |tab| tab + 1);
-    let rest = line[start..].trim();
-    let rest = rest.strip_prefix("[ERROR]").unwrap_or(rest).trim_start();
-    // The line of a timeout begins with its time and request.
-    let rest = log_lines::find(rest, "Task timed out after").map_or(rest, |at| &rest[at..]);
-    let text = log_lines::cut(rest);
-    if text.chars().any(char::is_alphanumeric) { text } else { "" }
+/// What every error means, if it is the same.
+fn common_meaning(read: &LogLines<'_>) -> Option<&'static str> {
+    let mut meanings = read.errors().map(|line| failures::meaning(line.message));
+    let first = meanings.next()??;
+    meanings.all(|meaning| meaning == Some(first)).then_some(first)
 }
 
 /// The file of the function's own code that every stack trace ends in.
@@ -586,7 +628,7 @@ mod tests {
         insta::assert_snapshot!(diagnoses.join("\n"), @r"
         [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
         [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
-        [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/k was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
+        [permission_loss] S3 denies s3:GetObject on arn:aws:s3:::b/k to f: policy f-access of role r allows it on arn:aws:s3:::other/* only.
         [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
         [permission_loss] S3 denies s3:GetObject to f: no inline policy of role r allows it, and what its attached policies allow could not be read.
         [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/k was revoked: a Deny statement in inline policy f-access of role r denies it.
@@ -638,7 +680,7 @@ mod tests {
         [unknown] f fails with ValueError: an error in its own code or in a service it calls, which its logs, role and configuration do not explain.
         [unknown] The cause is unknown: the recent logs of f show no failure.
         [unknown] f fails with KeyError: an error in its own code or in a service it calls, which its logs, role and configuration do not explain.
-        [unknown] f fails with Task timed out after 3.00 seconds: an error in its own code or in a service it calls, which its logs, role and configuration do not explain; the invocation took longer than the configured timeout.
+        [timeout] f fails with Task timed out after 3.00 seconds: the invocation took longer than the configured timeout.
         [unknown] The cause is unknown: the recent logs of f show no failure.
         ");
     }
@@ -667,7 +709,7 @@ mod tests {
         [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: neither an inline nor an attached policy allows it any more, so f runs without logs.
         [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: neither an inline nor an attached policy allows it any more, so f runs without logs.
         [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: a Deny statement in inline policy f-access denies it, so f runs without logs.
-        [unknown] The cause is unknown: there are no logs of f, and nothing else explains why.
+        [unknown] The cause is unknown: there are no logs of f, and nothing else explains why; whether something still invokes it (a rule, a schedule, an event source mapping) is not among what the tools read.
         [unknown] The cause is unknown: there are no logs of f, and whether its role may write them is unknown.
         [unknown] The cause is unknown: there are no logs of f, and whether its role may write them is unknown. For f, get_iam_state returned only a part.
         ");

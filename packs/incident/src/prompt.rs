@@ -29,6 +29,12 @@ Fault types:
 - permission_loss: a policy that the function needs is gone (S3, CloudWatch, or both).
 - throttling: its reserved concurrency is 0 or 1.
 - network_block: it sits in a VPC and its connections time out.
+- out_of_memory, timeout, storage_full: it reached its memory, its time or its /tmp.
+- deployment: its code cannot start (module, handler, layer, image, architecture).
+- configuration: a setting is missing or invalid (environment variable, KMS key, file system).
+- credentials: credentials that it uses are refused or expired.
+- dependency: what it calls refuses, fails, throttles or does not exist.
+- code_error: its own code raises an error.
 - unknown: nothing that you saw explains the failure. Report it alone.
 
 Evidence: for every claim give one pointer with the tool, the field (such as events[3].message or \

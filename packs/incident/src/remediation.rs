@@ -4,6 +4,7 @@
 //! proposes.
 
 use super::diagnosis::RiskLevel;
+use super::signatures::Advice;
 
 /// A step of the plan. Its basis counts from its finding's first pointer.
 #[derive(Debug)]
@@ -95,6 +96,18 @@ pub(super) fn look_beyond_the_role(resource: &str, basis: Vec<usize>) -> Step {
     )
 }
 
+/// For a denial by a policy that AWS names.
+pub(super) fn look_at_policy(kind: &str, place: &str, resource: &str, basis: Vec<usize>) -> Step {
+    look(
+        &format!("Read the {kind}"),
+        format!(
+            "Read {place}: a statement there denies the call on {resource}, or none allows it. Ask its \
+             owner to allow it; no other policy can."
+        ),
+        basis,
+    )
+}
+
 pub(super) fn restore_concurrency(function: &str, reserved: u64) -> Step {
     change(
         format!("Restore the concurrency of {function}"),
@@ -156,5 +169,62 @@ pub(super) fn follow_up(place: Option<&str>, basis: Vec<usize>) -> Step {
              services that the function calls."
         ),
         basis,
+    )
+}
+
+/// The step of a known failure.
+pub(super) fn of_signature(advice: &Advice, basis: Vec<usize>) -> Step {
+    Step {
+        action: advice.action.to_owned(),
+        details: advice.details.to_owned(),
+        basis,
+        risk_level: advice.risk,
+        requires_approval: advice.risk != RiskLevel::Low,
+    }
+}
+
+pub(super) fn repair_state(why: &str, basis: Vec<usize>) -> Step {
+    change(
+        "Repair what the function's state names".to_owned(),
+        format!(
+            "Lambda says why{why}. Repair it (the image and the repository's policy for Lambda in ECR, the \
+             key, the subnets, the file system), then update the function: it stays in its state until then."
+        ),
+        basis,
+        RiskLevel::Medium,
+    )
+}
+
+pub(super) fn repair_key(basis: Vec<usize>) -> Step {
+    change(
+        "Give the function its key again".to_owned(),
+        "Look at the state of the KMS key, its policy and the role's kms:Decrypt: enable the key, cancel its \
+         deletion or allow the role, whichever the error names."
+            .to_owned(),
+        basis,
+        RiskLevel::Medium,
+    )
+}
+
+pub(super) fn more_concurrency(function: &str, is_reserved: bool) -> Step {
+    let details = if is_reserved {
+        format!("Raise the reserved concurrency of {function}, or slow its callers down.")
+    } else {
+        format!(
+            "Find which function of the account uses its concurrency (the metric ConcurrentExecutions) and \
+             limit that one; reserve a share for {function}; or ask AWS for a higher quota."
+        )
+    };
+    change("Give the function concurrency".to_owned(), details, vec![0], RiskLevel::Medium)
+}
+
+pub(super) fn restore_trigger(basis: Vec<usize>) -> Step {
+    change(
+        "Restore what invokes the function".to_owned(),
+        "Ask who made the change for the reason, then enable the rule, schedule or event source mapping \
+         again, or give its service the permission back."
+            .to_owned(),
+        basis,
+        RiskLevel::Medium,
     )
 }

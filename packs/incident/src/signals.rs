@@ -163,6 +163,16 @@ pub(super) fn s3_url(text: &str) -> Option<String> {
     Some(format!("arn:aws:s3:::{}", token(rest)?))
 }
 
+/// The bucket that a call's arguments in a stack trace name: `Bucket='b'`.
+pub(super) fn bucket(text: &str) -> Option<&str> {
+    let (_, rest) =
+        ["Bucket=", "Bucket: ", "bucket: "].iter().find_map(|key| text.split_once(key))?;
+    let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    let name = rest[1..].split(quote).next()?;
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    (name.len() >= 3 && name.chars().all(is_name)).then_some(name)
+}
+
 /// The next word, without surrounding quotation marks and punctuation.
 fn token(text: &str) -> Option<&str> {
     let text = text.trim_start_matches(['"', '\\', '\'', ' ']);
@@ -214,8 +224,14 @@ pub(super) fn unreachable(text: &str) -> Option<Unreachable<'_>> {
     Some(Unreachable { peer: peer(rest).or_else(|| peer(&text[..at])), quote: quoted })
 }
 
-/// The first URL's host, or the first `HOST:PORT`.
-fn peer(text: &str) -> Option<&str> {
+/// The first URL's host, the host that a client names, or the first `HOST:PORT`.
+pub(super) fn peer(text: &str) -> Option<&str> {
+    // libpq, then urllib3.
+    let named = ["server at \"", "host='"].iter().find_map(|key| text.split_once(key));
+    if let Some((_, rest)) = named.filter(|_| !text.contains("://")) {
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-')))?;
+        return (end > 0).then(|| &rest[..end]);
+    }
     if let Some((_, rest)) = text.split_once("://") {
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':')));
         let host = rest[..end.unwrap_or(rest.len())].trim_end_matches([':', '.']);

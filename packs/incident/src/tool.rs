@@ -174,6 +174,20 @@ pub struct LambdaConfigResponse {
     pub timeout: Option<u64>,
     /// Active, Inactive, Pending or Failed.
     pub state: Option<String>,
+    /// Why it has this state.
+    pub state_reason: Option<String>,
+    /// The reason as a code.
+    pub state_reason_code: Option<String>,
+    /// `x86_64` or `arm64`.
+    #[serde(default)]
+    pub architectures: Vec<String>,
+    /// The names of its environment variables; absent when they are not known.
+    pub environment_variables: Option<Vec<String>>,
+    /// Why its environment cannot be decrypted.
+    pub environment_error: Option<String>,
+    /// The key that encrypts its environment.
+    #[serde(rename = "KMSKeyArn")]
+    pub kms_key_arn: Option<String>,
     /// Reserved concurrency; absent when none is reserved.
     pub reserved_concurrent_executions: Option<u64>,
     /// The VPC attachment; absent or without subnets if there is none.
@@ -245,6 +259,9 @@ pub struct Change {
     pub name: String,
     /// Who.
     pub user: String,
+    /// The call's parameters, as JSON text.
+    #[serde(default)]
+    pub request: Option<String>,
     /// The error that AWS answered, if the call failed.
     pub error_code: Option<String>,
 }

@@ -13,7 +13,7 @@ use super::response::{
     LogsResponse, Rule, SecurityGroupsResponse,
 };
 use super::saved::{
-    AttachedRolePolicies, FilterLogEvents, FilteredLogEvent, FunctionConcurrency,
+    AttachedRolePolicies, EnvironmentError, FilterLogEvents, FilteredLogEvent, FunctionConcurrency,
     FunctionConfiguration, LoggingConfiguration, LookedUpEvent, LookedUpEvents, RolePolicies,
     RolePolicy, SecurityGroupRule, SecurityGroupRules,
 };
@@ -174,7 +174,8 @@ pub(super) fn lambda_config(
     concurrency: Option<FunctionConcurrency>,
     refused: &[RefusedCall],
 ) -> LambdaConfigResponse {
-    let configuration = configuration.unwrap_or_default();
+    let mut configuration = configuration.unwrap_or_default();
+    let environment = configuration.environment.take().unwrap_or_default();
     let gaps: Vec<String> = refused.iter().map(ToString::to_string).collect();
     LambdaConfigResponse {
         function_name: name.to_string(),
@@ -184,12 +185,23 @@ pub(super) fn lambda_config(
         memory_size: configuration.memory_size,
         timeout: configuration.timeout,
         state: configuration.state,
+        state_reason: configuration.state_reason,
+        state_reason_code: configuration.state_reason_code,
+        architectures: configuration.architectures,
+        environment_variables: environment.variables.map(|names| names.into_keys().collect()),
+        environment_error: environment.error.map(environment_error),
+        kms_key_arn: configuration.kms_key_arn,
         reserved_concurrent_executions: concurrency
             .and_then(|concurrency| concurrency.reserved_concurrent_executions),
         vpc_config: configuration.vpc_config,
         error: (!gaps.is_empty())
             .then(|| format!("{}: what it would show is unknown", gaps.join("\n"))),
     }
+}
+
+fn environment_error(error: EnvironmentError) -> String {
+    let text = [error.error_code, error.message].into_iter().flatten().collect::<Vec<_>>();
+    cut(&text.join(": "), AWS_ERROR_CHARS_MAX)
 }
 
 /// The rules of these groups. A group without a rule has none, unless the answer is about other groups.

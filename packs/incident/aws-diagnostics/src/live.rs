@@ -365,6 +365,20 @@ fn configuration(answer: &GetFunctionConfigurationOutput) -> Value {
             ("LogGroup", text(logging.log_group())),
         ])
     });
+    let architectures: Vec<&str> =
+        answer.architectures().iter().map(|kind| kind.as_str()).collect();
+    let architectures = (!architectures.is_empty()).then(|| architectures.into());
+    // A recording has the names of the variables: their values are often secrets.
+    let environment = answer.environment().map(|environment| {
+        let names = environment.variables().map(|variables| {
+            let names = variables.keys().map(|name| (name.clone(), Value::from("")));
+            Value::Object(names.collect())
+        });
+        let error = environment.error().map(|error| {
+            object([("ErrorCode", text(error.error_code())), ("Message", text(error.message()))])
+        });
+        object([("Variables", names), ("Error", error)])
+    });
     object([
         ("FunctionName", text(answer.function_name())),
         ("FunctionArn", text(answer.function_arn())),
@@ -379,6 +393,10 @@ fn configuration(answer: &GetFunctionConfigurationOutput) -> Value {
         ("VpcConfig", vpc),
         ("State", text(answer.state().map(|state| state.as_str()))),
         ("StateReason", text(answer.state_reason())),
+        ("StateReasonCode", text(answer.state_reason_code().map(|code| code.as_str()))),
+        ("Architectures", architectures),
+        ("KMSKeyArn", text(answer.kms_key_arn())),
+        ("Environment", environment),
         ("LastUpdateStatus", text(answer.last_update_status().map(|status| status.as_str()))),
         ("PackageType", text(answer.package_type().map(|kind| kind.as_str()))),
         ("LoggingConfig", logging),

@@ -72,6 +72,24 @@ pub(super) struct LambdaConfigResponse {
     /// Active, Inactive, Pending or Failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// Why the function has this state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_reason: Option<String>,
+    /// The reason as a code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_reason_code: Option<String>,
+    /// `x86_64` or `arm64`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub architectures: Vec<String>,
+    /// The names of the environment variables, without their values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment_variables: Option<Vec<String>>,
+    /// Why Lambda cannot decrypt the environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment_error: Option<String>,
+    /// The key that encrypts the environment; absent for AWS's own.
+    #[serde(rename = "KMSKeyArn", skip_serializing_if = "Option::is_none")]
+    pub kms_key_arn: Option<String>,
     /// Reserved concurrency; absent when none is reserved, 0 when every invocation is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved_concurrent_executions: Option<u32>,

@@ -3,7 +3,10 @@
 //! Unknown members are ignored, because AWS adds them. Known members are typed: output of the wrong
 //! shape is refused.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::response::VpcConfig;
@@ -38,7 +41,29 @@ pub(super) struct FunctionConfiguration {
     pub memory_size: Option<u32>,
     pub timeout: Option<u32>,
     pub state: Option<String>,
+    pub state_reason: Option<String>,
+    pub state_reason_code: Option<String>,
     pub vpc_config: Option<VpcConfig>,
+    #[serde(default)]
+    pub architectures: Vec<String>,
+    #[serde(rename = "KMSKeyArn")]
+    pub kms_key_arn: Option<String>,
+    pub environment: Option<Environment>,
+}
+
+/// The environment of a function. Its values stay out of the tools' results.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Environment {
+    pub variables: Option<BTreeMap<String, IgnoredAny>>,
+    pub error: Option<EnvironmentError>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct EnvironmentError {
+    pub error_code: Option<String>,
+    pub message: Option<String>,
 }
 
 /// The member of `aws lambda get-function-configuration` that the logs need.

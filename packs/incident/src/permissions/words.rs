@@ -46,6 +46,34 @@ impl<'a> Case<'a> {
         if resource.is_empty() { self.named() } else { format!("{} on {resource}", self.named()) }
     }
 
+    /// That a policy allows the calls on another resource only, for a sentence.
+    pub(super) fn other_resource(&self) -> Option<String> {
+        let statements = iam::statements(self.iam?);
+        let actions = self.actions();
+        let statement = statements
+            .iter()
+            .find(|statement| actions.iter().any(|action| statement.allows_action(action)))?;
+        let allowed = statement.resources();
+        let denied = self.denied.iter().find_map(|denied| denied.denial.resource.as_deref())?;
+        let list = allowed.join(", ");
+        let policy = &statement.place.policy;
+        let is_suffix = |pattern: &&&str| {
+            pattern.contains(":secret:")
+                && denied.strip_prefix(**pattern).is_some_and(|suffix| suffix.starts_with('-'))
+        };
+        Some(if allowed.iter().any(|pattern| is_suffix(&pattern)) {
+            format!(
+                "policy {policy} of role {} allows it on {list} only, and the secret's ARN ends with six \
+                 more characters, which the policy's ARN lacks (-?????? stands for them)",
+                self.role()
+            )
+        } else if list.is_empty() {
+            return None;
+        } else {
+            format!("policy {policy} of role {} allows it on {list} only", self.role())
+        })
+    }
+
     pub(super) fn role(&self) -> &'a str {
         let of_denial = || self.denied[0].denial.role.as_deref();
         self.iam.map(|iam| iam.role_name.as_str()).or_else(of_denial).unwrap_or("of the function")
