@@ -66,7 +66,7 @@ fn of_report(message: &str) -> Option<&str> {
 }
 
 /// The string of a structured line that has the words, else the error's message.
-fn of_structure<'a>(message: &'a str, start: usize, at: Option<usize>) -> Option<&'a str> {
+fn of_structure(message: &str, start: usize, at: Option<usize>) -> Option<&str> {
     let inner = &message[start..];
     let has = |part: &str| {
         let offset = part.as_ptr() as usize - message.as_ptr() as usize;
