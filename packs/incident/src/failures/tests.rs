@@ -47,93 +47,98 @@ fn fault(line: &str) -> Option<FaultType> {
     found(&failed(line, ERROR), &json!({})).first().map(|finding| finding.fault)
 }
 
+/// Lines as AWS, the runtimes and usual clients write them, and the fault that each shows.
+const USUAL: &[(&str, FaultType)] = &[
+    (
+        "RequestId: aaaa Error: Runtime exited with error: signal: killed\nRuntime.ExitError",
+        FaultType::OutOfMemory,
+    ),
+    (
+        "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
+        FaultType::OutOfMemory,
+    ),
+    (
+        "Java heap space: java.lang.OutOfMemoryError\njava.lang.OutOfMemoryError: Java heap space",
+        FaultType::OutOfMemory,
+    ),
+    ("[ERROR] MemoryError: Unable to allocate 1.2 GiB\rTraceback", FaultType::OutOfMemory),
+    ("Error: ENOSPC: no space left on device, write", FaultType::StorageFull),
+    (
+        "2026\taaaa\tERROR\tUncaught Exception\t{\"errorType\":\"Runtime.ImportModuleError\",\"errorMessage\":\"Error: Cannot find module 'axios'\"}",
+        FaultType::Deployment,
+    ),
+    (
+        "2026\taaaa\tERROR\tUncaught Exception\t{\"errorType\":\"Runtime.HandlerNotFound\",\"errorMessage\":\"index.handler is undefined or not exported\"}",
+        FaultType::Deployment,
+    ),
+    (
+        "[ERROR] Runtime.UserCodeSyntaxError: Syntax error in module 'app': invalid syntax (app.py, line 3)",
+        FaultType::Deployment,
+    ),
+    (
+        "RequestId: aaaa Error: fork/exec /var/task/bootstrap: exec format error\nRuntime.InvalidEntrypoint",
+        FaultType::Deployment,
+    ),
+    ("Error: /var/task/node_modules/sharp/sharp.node: invalid ELF header", FaultType::Deployment),
+    ("Class not found: com.acme.H: java.lang.ClassNotFoundException", FaultType::Deployment),
+    (
+        "[ERROR] KeyError: 'TABLE'\rTraceback\r  table = os.environ['TABLE']",
+        FaultType::Configuration,
+    ),
+    ("Error: TABLE_NAME is not set\n    at index.js:3", FaultType::Configuration),
+    (
+        "[ERROR] ClientError: An error occurred (KMS.DisabledException) when calling the GetObject operation: arn:aws:kms:eu-west-1:1:key/k is disabled.",
+        FaultType::Configuration,
+    ),
+    (
+        "[ERROR] ClientError: An error occurred (KMSInvalidStateException) when calling the Decrypt operation: arn:aws:kms:eu-west-1:1:key/k is pending deletion.",
+        FaultType::Configuration,
+    ),
+    (
+        "EFSMountTimeoutException: The function couldn't mount the Amazon EFS file system",
+        FaultType::Configuration,
+    ),
+    (
+        "[ERROR] ClientError: An error occurred (ExpiredToken) when calling the PutObject operation: The provided token has expired.",
+        FaultType::Credentials,
+    ),
+    (
+        "[ERROR] ClientError: An error occurred (InvalidClientTokenId) when calling the Publish operation: The security token included in the request is invalid.",
+        FaultType::Credentials,
+    ),
+    (
+        "OperationalError: (1045, \"Access denied for user 'app'@'10.0.0.5' (using password: YES)\")",
+        FaultType::Credentials,
+    ),
+    (
+        "[ERROR] HTTPError: 401 Client Error: Unauthorized for url: https://api.example/v1",
+        FaultType::Credentials,
+    ),
+    ("Error: connect ECONNREFUSED 10.0.0.5:6379", FaultType::Dependency),
+    ("Error: read ECONNRESET", FaultType::Dependency),
+    ("Error: getaddrinfo ENOTFOUND db.internal", FaultType::Dependency),
+    ("dial tcp: lookup db.internal on 169.254.78.1:53: no such host", FaultType::Dependency),
+    (
+        "[ERROR] SSLError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: Hostname mismatch, certificate is not valid for 'a'",
+        FaultType::Dependency,
+    ),
+    (
+        "OperationalError: FATAL:  remaining connection slots are reserved for non-replication superuser connections",
+        FaultType::Dependency,
+    ),
+    ("Error: ER_CON_COUNT_ERROR: Too many connections", FaultType::Dependency),
+    ("ThrottlingException: Rate exceeded", FaultType::Dependency),
+    ("AxiosError: Request failed with status code 503", FaultType::Dependency),
+    (
+        "[ERROR] TypeError: 'NoneType' object is not subscriptable\rTraceback\r  File \"/var/task/app.py\", line 3",
+        FaultType::CodeError,
+    ),
+];
+
 #[test]
 fn usual_failures_are_known() {
-    use FaultType as F;
-    for (line, expected) in [
-        (
-            "RequestId: aaaa Error: Runtime exited with error: signal: killed\nRuntime.ExitError",
-            F::OutOfMemory,
-        ),
-        (
-            "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
-            F::OutOfMemory,
-        ),
-        (
-            "Java heap space: java.lang.OutOfMemoryError\njava.lang.OutOfMemoryError: Java heap space",
-            F::OutOfMemory,
-        ),
-        ("[ERROR] MemoryError: Unable to allocate 1.2 GiB\rTraceback", F::OutOfMemory),
-        ("Error: ENOSPC: no space left on device, write", F::StorageFull),
-        (
-            "2026\taaaa\tERROR\tUncaught Exception\t{\"errorType\":\"Runtime.ImportModuleError\",\"errorMessage\":\"Error: Cannot find module 'axios'\"}",
-            F::Deployment,
-        ),
-        (
-            "2026\taaaa\tERROR\tUncaught Exception\t{\"errorType\":\"Runtime.HandlerNotFound\",\"errorMessage\":\"index.handler is undefined or not exported\"}",
-            F::Deployment,
-        ),
-        (
-            "[ERROR] Runtime.UserCodeSyntaxError: Syntax error in module 'app': invalid syntax (app.py, line 3)",
-            F::Deployment,
-        ),
-        (
-            "RequestId: aaaa Error: fork/exec /var/task/bootstrap: exec format error\nRuntime.InvalidEntrypoint",
-            F::Deployment,
-        ),
-        ("Error: /var/task/node_modules/sharp/sharp.node: invalid ELF header", F::Deployment),
-        ("Class not found: com.acme.H: java.lang.ClassNotFoundException", F::Deployment),
-        ("[ERROR] KeyError: 'TABLE'\rTraceback\r  table = os.environ['TABLE']", F::Configuration),
-        ("Error: TABLE_NAME is not set\n    at index.js:3", F::Configuration),
-        (
-            "[ERROR] ClientError: An error occurred (KMS.DisabledException) when calling the GetObject operation: arn:aws:kms:eu-west-1:1:key/k is disabled.",
-            F::Configuration,
-        ),
-        (
-            "[ERROR] ClientError: An error occurred (KMSInvalidStateException) when calling the Decrypt operation: arn:aws:kms:eu-west-1:1:key/k is pending deletion.",
-            F::Configuration,
-        ),
-        (
-            "EFSMountTimeoutException: The function couldn't mount the Amazon EFS file system",
-            F::Configuration,
-        ),
-        (
-            "[ERROR] ClientError: An error occurred (ExpiredToken) when calling the PutObject operation: The provided token has expired.",
-            F::Credentials,
-        ),
-        (
-            "[ERROR] ClientError: An error occurred (InvalidClientTokenId) when calling the Publish operation: The security token included in the request is invalid.",
-            F::Credentials,
-        ),
-        (
-            "OperationalError: (1045, \"Access denied for user 'app'@'10.0.0.5' (using password: YES)\")",
-            F::Credentials,
-        ),
-        (
-            "[ERROR] HTTPError: 401 Client Error: Unauthorized for url: https://api.example/v1",
-            F::Credentials,
-        ),
-        ("Error: connect ECONNREFUSED 10.0.0.5:6379", F::Dependency),
-        ("Error: read ECONNRESET", F::Dependency),
-        ("Error: getaddrinfo ENOTFOUND db.internal", F::Dependency),
-        ("dial tcp: lookup db.internal on 169.254.78.1:53: no such host", F::Dependency),
-        (
-            "[ERROR] SSLError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: Hostname mismatch, certificate is not valid for 'a'",
-            F::Dependency,
-        ),
-        (
-            "OperationalError: FATAL:  remaining connection slots are reserved for non-replication superuser connections",
-            F::Dependency,
-        ),
-        ("Error: ER_CON_COUNT_ERROR: Too many connections", F::Dependency),
-        ("ThrottlingException: Rate exceeded", F::Dependency),
-        ("AxiosError: Request failed with status code 503", F::Dependency),
-        (
-            "[ERROR] TypeError: 'NoneType' object is not subscriptable\rTraceback\r  File \"/var/task/app.py\", line 3",
-            F::CodeError,
-        ),
-    ] {
-        assert_eq!(fault(line), Some(expected), "{line}");
+    for (line, expected) in USUAL {
+        assert_eq!(fault(line), Some(*expected), "{line}");
     }
 }
 
