@@ -1,5 +1,6 @@
 //! The entrypoint: journals a request, validates it, and claims the session or declines with a reason.
 
+mod aging;
 mod halts;
 mod responses;
 mod version_of;
@@ -33,7 +34,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use workflow::contract::{AgentRequest, InvokeOutcome};
-use workflow::limits::HAND_OVER_AFTER;
 use workflow::trace::Trace;
 
 use responses::{declined, full, no_receipt, outcome, refusal, unclear};
@@ -457,17 +457,6 @@ impl<S: Store> Host<S> {
             stop.cancel();
         }
         found.is_some()
-    }
-
-    /// Waits until this host is so old that it has to hand its sessions over.
-    pub async fn outlives(&self) {
-        self.shared.config.clock.sleep(HAND_OVER_AFTER).await;
-    }
-
-    /// Hands its sessions over to other hosts, as [`Self::shutdown`] does, but waits longer for what is under way.
-    pub async fn hand_over(&self) {
-        self.shared.hands_over.store(true, Ordering::Release);
-        self.shutdown().await;
     }
 
     /// Declines new sessions, asks all tasks to stop, and waits for them.
