@@ -17,6 +17,10 @@ const ROWS: usize = 6;
 /// Minimum confidence, in thousandths, for a low score to mean no sign of fraud.
 const SUPPORTED: u16 = 500;
 
+/// What a fraud desk sees and the rows of a data set do not have.
+const NOT_IN_THE_DATA: &str = "the device, the network address, the address of delivery, and \
+    whether the cardholder confirmed the payment: the data do not have them";
+
 /// The verdict of a payment of which too little is known.
 const NOT_ASSESSED: &str = "not assessed";
 
@@ -28,10 +32,8 @@ fn title(input: &Value) -> Option<String> {
 fn conclude(result: &Value) -> Option<Conclusion> {
     let transaction = text(result, "transaction_id")?;
     let score = permille(result, "score");
-    // An investigation without a score has failed or ran out of time; another result is none.
-    if score.is_none() && !matches!(text(result, "status"), Some("FAILED" | "TIMED_OUT")) {
-        return None;
-    }
+    // An investigation has a score or says that it has none; another result is none.
+    text(result, "status").filter(|_| result.get("score").is_some())?;
     let confidence = permille(result, "confidence_score").unwrap_or_default();
     let severity = text(result, "severity").unwrap_or("unknown");
     let tone = tone(severity);
@@ -45,17 +47,18 @@ fn conclude(result: &Value) -> Option<Conclusion> {
         Fact::new("transaction", transaction),
         Fact::new("status", text(result, "status").unwrap_or("unknown")),
     ];
-    if let Some(score) = score {
-        if is_assessed {
-            facts.push(Fact::new("severity", severity).toned(tone));
-            facts.push(share("fraud", score, tone));
-        }
+    if let Some(score) = score.filter(|_| is_assessed) {
+        facts.push(Fact::new("severity", severity).toned(tone));
+        facts.push(share("fraud", score, tone));
+    }
+    if !list(result, "recommendations").is_empty() {
         facts.push(share("supported", confidence, Tone::Neutral));
     }
     facts.extend(text(result, "error").map(|error| Fact::new("error", error).toned(Tone::Bad)));
     facts.extend(payment(result));
     let mut notes: Vec<_> = similar(result).into_iter().collect();
-    notes.extend(calibration(&result["calibration"]));
+    notes.extend(calibration(&result["calibration"]).filter(|_| is_assessed));
+    notes.extend(not_looked_at(result));
     notes.extend(rule(&result["rule_draft"]));
     notes.extend(explanation(result));
     notes.extend(
@@ -78,9 +81,8 @@ fn conclude(result: &Value) -> Option<Conclusion> {
         title: "Investigation",
         verdict: Some(verdict),
         summary: match score {
-            None => "The investigation has no evidence: the payment was not assessed.".to_owned(),
-            Some(_) if !is_assessed => not_assessed(result),
-            Some(score) => summary(result, score, severity),
+            Some(score) if is_assessed => summary(result, score, severity),
+            _ => not_assessed(result),
         },
         headings: Headings { actions: "Recommendations", ..Headings::default() },
         facts,
@@ -125,6 +127,11 @@ fn is_released(result: &Value) -> bool {
 
 /// Without a number and without a story: neither would rest on anything.
 fn not_assessed(result: &Value) -> String {
+    let has =
+        |answer: &str, field: &str| result.get(answer).is_some_and(|of| of.get(field).is_some());
+    if !has("pattern_results", "findings") && !has("similarity_results", "compared") {
+        return "The investigation has no evidence: the payment was not assessed.".to_owned();
+    }
     let advice = list(result, "recommendations").first().and_then(|advice| text(advice, "reason"));
     let why = advice.and_then(|reason| reason.strip_prefix("too little is known to release it: "));
     let why = why.or_else(|| text(result, "error")).unwrap_or("the evidence is not sufficient");
@@ -220,6 +227,18 @@ fn similar(result: &Value) -> Option<Note> {
         None => "too few cases".to_owned(),
     };
     Some(note("Past cases", format!("{compared} compared, {frauds} of them frauds; {near}")))
+}
+
+/// What the investigation did not see: patterns that it could not check, and what no data has.
+fn not_looked_at(result: &Value) -> Option<Note> {
+    let patterns = result.get("pattern_results").filter(|found| found.get("findings").is_some())?;
+    let line = |gap: &Value| {
+        let pattern = text(gap, "pattern").unwrap_or("?").replace('_', " ");
+        format!("{pattern}: {}", text(gap, "reason").unwrap_or("?"))
+    };
+    let mut lines: Vec<String> = list(patterns, "not_checked").iter().map(line).collect();
+    lines.push(NOT_IN_THE_DATA.to_owned());
+    Some(Note { title: "Not looked at".to_owned(), lines, tone: Tone::Neutral })
 }
 
 /// Whether the score is a probability, and by which labels.
@@ -392,8 +411,11 @@ mod tests {
     #[test]
     fn what_was_not_assessed_has_no_number_and_no_story() {
         let mut result = result();
-        result["severity"] = json!("LOW");
-        result["score"] = json!(0.0);
+        result["severity"] = Value::Null;
+        result["score"] = Value::Null;
+        let gap =
+            json!({"pattern": "unusual_place", "reason": "the card has too few earlier payments"});
+        result["pattern_results"] = json!({"findings": [], "not_checked": [gap]});
         result["hypotheses"] = json!(["cardholder: The cardholder made the payment."]);
         let reason = "too little is known to release it: the card has too few earlier payments";
         result["recommendations"] = json!([{"action": "manual_review", "reason": reason}]);
@@ -404,6 +426,8 @@ mod tests {
         );
         assert!(conclusion.facts.iter().all(|fact| fact.name != "fraud"));
         assert!(conclusion.tables.iter().all(|table| table.title != "Hypotheses"));
+        let gaps = conclusion.notes.iter().find(|note| note.title == "Not looked at").unwrap();
+        assert_eq!(gaps.lines[0], "unusual place: the card has too few earlier payments");
     }
 
     #[test]

@@ -17,13 +17,33 @@ const SEVERITIES: [(u32, Severity); 3] =
 /// Minimum number of earlier payments for a well-known card.
 const HISTORY_MIN: u32 = 15;
 
+/// Minimum confidence, in thousandths, for a low score to mean no sign of fraud.
+const SUPPORTED: u32 = 500;
+
 /// Likelihood of fraud, in thousandths: the reasoning's, or without it the strength of the
-/// strongest finding. `None` if nothing judged the payment.
+/// strongest finding. `None` if nothing judged the payment, or if too little is known to release
+/// it: such a number would rest on nothing.
 pub fn score_permille(state: &State) -> Option<u32> {
+    weighed_permille(state).filter(|_| is_assessed(state))
+}
+
+fn weighed_permille(state: &State) -> Option<u32> {
     if state.status == Status::Failed {
         return None;
     }
     state.likelihood_permille().or_else(|| strongest(state))
+}
+
+/// Whether something speaks for a fraud, or enough was looked at to say that nothing does.
+fn is_assessed(state: &State) -> bool {
+    if severity_so_far(state) != Some(Severity::Low) {
+        return true;
+    }
+    let advised = recommendations(state);
+    let is_release = |advice: &Value| advice["action"] == "release";
+    let is_released = !advised.is_empty() && advised.iter().all(is_release);
+    let is_completed = !matches!(state.status, Status::TimedOut | Status::Failed);
+    is_completed && is_released && confidence_permille(state) >= SUPPORTED
 }
 
 fn strongest(state: &State) -> Option<u32> {
@@ -48,10 +68,15 @@ pub fn confidence_permille(state: &State) -> u32 {
     if is_thin { confidence.saturating_sub(200) } else { confidence }
 }
 
-/// By the risk, which decides the recommendations, too. `None` without a score.
+/// The severity of the result. `None` without a score.
 pub fn severity(state: &State) -> Option<Severity> {
-    let risk = state.risk_permille().or(score_permille(state))?;
     score_permille(state)?;
+    severity_so_far(state)
+}
+
+/// By the risk, which decides the recommendations, too. `None` if nothing judged the payment.
+pub fn severity_so_far(state: &State) -> Option<Severity> {
+    let risk = weighed_permille(state).map(|score| state.risk_permille().unwrap_or(score))?;
     let reached = SEVERITIES.iter().find(|(from, _)| risk >= *from);
     Some(reached.map_or(Severity::Low, |(_, severity)| *severity))
 }
@@ -103,7 +128,7 @@ pub fn insights(state: &State) -> Value {
         "likelihood_permille": state.likelihood_permille(),
         "risk_permille": state.risk_permille(),
         "calibration": state.reasoning().map(|reasoning| reasoning.calibration),
-        "severity": severity(state),
+        "severity": severity_so_far(state),
         "confidence_permille": confidence_permille(state),
         "tools": tool_log(state),
     })

@@ -87,7 +87,7 @@ pub(super) fn weighed(state: &State) -> String {
 }
 
 fn severity(state: &State) -> String {
-    conclusion::severity(state).map_or_else(
+    conclusion::severity_so_far(state).map_or_else(
         || "not judged yet".to_owned(),
         |severity| format!("{severity:?}").to_uppercase(),
     )

@@ -8,11 +8,16 @@ use super::case_file::Past;
 use super::habits;
 use super::row::{Channel, Transaction};
 use super::statistics::{kilometres, median, permille};
+use super::trust;
 
 /// Minimum number of payments for a usable history.
 pub const HABIT_ROWS_MIN: usize = 5;
 
 pub const HOUR_MS: i64 = 3_600_000;
+pub const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// Shorter distances, in kilometres, may be inaccurate terminal positions.
+pub const JOURNEY_KM_MIN: u32 = 150;
 
 /// Longest time since the previous place for measuring travel, in milliseconds.
 const JOURNEY_MS_MAX: i64 = 24 * HOUR_MS;
@@ -122,17 +127,32 @@ pub struct Journey<'a> {
     pub kmh: u32,
 }
 
-/// Distance and speed of the card's travel; online payments do not move it.
+impl<'a> Journey<'a> {
+    /// `None` without places.
+    pub fn between(from: &'a Transaction, to: &Transaction) -> Option<Self> {
+        let km = kilometres(from.point?, to.point?);
+        // Two terminals a minute apart may disagree by that minute.
+        let minutes = ((to.at_ms - from.at_ms) / 60_000).max(1);
+        let kmh = i64::from(km) * 60 / minutes;
+        Some(Self { from, km, kmh: u32::try_from(kmh).unwrap_or(u32::MAX) })
+    }
+}
+
+/// Distance and speed of the card's travel; online payments do not move it, and neither do
+/// coordinates that contradict their city.
 pub fn journey<'a>(before: &'a [Past], payment: &Transaction) -> Option<Journey<'a>> {
     let to = payment.point.filter(|_| payment.is_card_present())?;
+    let all = || before.iter().map(|past| &past.transaction);
+    let is_wrong = |from: &Transaction| {
+        from.point.is_some_and(|there| kilometres(there, to) >= JOURNEY_KM_MIN)
+            && trust::contradicts(all(), from)
+    };
     let recent = within(before, payment.at_ms, JOURNEY_MS_MAX).iter().rev();
     let mut places = recent.map(|past| &past.transaction).filter(|past| past.is_card_present());
-    let from = places.find(|past| past.point.is_some())?;
-    let km = kilometres(from.point?, to);
-    // Two terminals a minute apart may disagree by that minute.
-    let minutes = ((payment.at_ms - from.at_ms) / 60_000).max(1);
-    let kmh = i64::from(km) * 60 / minutes;
-    Some(Journey { from, km, kmh: u32::try_from(kmh).unwrap_or(u32::MAX) })
+    let from = places.find(|past| past.point.is_some() && !is_wrong(past))?;
+    let journey = Journey::between(from, payment)?;
+    let is_far = journey.km >= JOURNEY_KM_MIN;
+    (!is_far || !trust::contradicts(all(), payment)).then_some(journey)
 }
 
 /// The payments within a period before a time.

@@ -34,6 +34,7 @@ mod similarity;
 mod source;
 mod statistics;
 mod summary;
+mod trust;
 
 pub use error::Error;
 pub use row::Channel;

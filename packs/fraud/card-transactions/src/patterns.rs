@@ -6,9 +6,12 @@
 
 mod card;
 mod defence;
+mod exposure;
+mod flow;
 mod merchant;
 mod pace;
 mod place;
+mod taps;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,12 +22,10 @@ use super::habits;
 use super::kinds::{Kind, euro_cents, kind_of};
 use super::row::Transaction;
 use super::statistics::{kilometres, median};
+use super::trust;
 
 /// Most rows cited by a finding.
 const ROWS_MAX: usize = 12;
-
-/// Shorter distances, in kilometres, may be inaccurate terminal positions.
-const JOURNEY_KM_MIN: u32 = 150;
 
 /// A payment this near a habit is at the card's usual place, in kilometres.
 const NEAR_KM: u32 = 60;
@@ -34,6 +35,9 @@ const NEAR_ROWS_MIN: usize = 3;
 
 /// A tiny amount whatever the card usually pays, in euro cents.
 const TINY_EURO_CENTS: i64 = 200;
+
+/// Why a pattern that needs the size of the amount is not checked.
+const UNKNOWN_CURRENCY: &str = "the size of the currency is not known";
 
 /// Fewer habits than this show nothing of times and categories.
 const ROUTINE_ROWS_MIN: usize = 15;
@@ -73,11 +77,17 @@ pub enum Pattern {
     ContactlessLimit,
     /// A refund without a purchase.
     UnmatchedRefund,
+    /// Several large purchases within days, far above anything the card has spent before.
+    BustOut,
+    /// Incoming money that leaves the card at once in a form that cannot be called back.
+    PassThrough,
+    /// A merchant where cards that were later misused like this one had paid before.
+    CommonPoint,
 }
 
 impl Pattern {
     /// All patterns, in order of detection.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Velocity,
         Self::AmountOutlier,
         Self::ImpossibleTravel,
@@ -93,6 +103,9 @@ impl Pattern {
         Self::DormantCard,
         Self::ContactlessLimit,
         Self::UnmatchedRefund,
+        Self::BustOut,
+        Self::PassThrough,
+        Self::CommonPoint,
     ];
 
     /// Whether habits of the card alone can explain it.
@@ -104,7 +117,19 @@ impl Pattern {
                 | Self::Collusion
                 | Self::ImpossibleTravel
                 | Self::UnmatchedRefund
+                | Self::PassThrough
+                | Self::CommonPoint
         )
+    }
+
+    /// Whether it needs the hour, the order or the pace of payments.
+    fn needs_a_clock(self) -> bool {
+        matches!(self, Self::Velocity | Self::ImpossibleTravel | Self::OddHour)
+    }
+
+    /// Whether it needs the payment's coordinates.
+    fn needs_a_place(self) -> bool {
+        matches!(self, Self::ImpossibleTravel | Self::UnusualPlace)
     }
 }
 
@@ -151,7 +176,16 @@ pub struct PatternResults {
 }
 
 pub fn look(case: &CaseFile) -> PatternResults {
-    look_at(&case.target, &case.card, case.merchant.as_deref())
+    let mut found = look_at(&case.target, &case.card, case.merchant.as_deref());
+    match exposure::common_point(case, &found.findings) {
+        Look::Found(finding) => found.findings.push(finding),
+        Look::Unknown(reason) => found
+            .not_checked
+            .push(NotChecked { pattern: Pattern::CommonPoint, reason: reason.to_owned() }),
+        Look::Nothing => {}
+    }
+    found.findings.sort_by_key(|finding| std::cmp::Reverse(finding.strength_permille));
+    found
 }
 
 /// Looks at a payment with its card's and its merchant's earlier payments.
@@ -160,7 +194,13 @@ pub fn look_at(
     before: &[Past],
     merchant: Option<&[Past]>,
 ) -> PatternResults {
-    let scene = Scene::of(payment, before, merchant);
+    let others = before.iter().chain(merchant.unwrap_or_default()).map(|past| &past.transaction);
+    let is_contradicted = payment.is_card_present() && trust::contradicts(others, payment);
+    let placeless = is_contradicted.then(|| Transaction { point: None, ..payment.clone() });
+    let place_doubt = is_contradicted
+        .then_some("the coordinates contradict those of other payments in the same city");
+    let doubts = Doubts { clock: trust::clock_doubt(payment, before), place: place_doubt };
+    let scene = Scene::of(placeless.as_ref().unwrap_or(payment), before, merchant, doubts);
     let (mut findings, mut not_checked) = (Vec::new(), Vec::new());
     for pattern in Pattern::ALL {
         match scene.look_for(pattern) {
@@ -183,6 +223,13 @@ enum Look {
     Unknown(&'static str),
 }
 
+/// Why the payment's time and place say nothing, if so.
+#[derive(Clone, Copy, Default)]
+struct Doubts {
+    clock: Option<&'static str>,
+    place: Option<&'static str>,
+}
+
 /// The payment and its context.
 struct Scene<'a> {
     payment: &'a Transaction,
@@ -197,22 +244,33 @@ struct Scene<'a> {
     /// The card's usual amount in the payment's currency, converted if it has none in it.
     usual: Option<i64>,
     features: Features,
+    doubts: Doubts,
 }
 
 impl<'a> Scene<'a> {
-    fn of(payment: &'a Transaction, before: &'a [Past], merchant: Option<&'a [Past]>) -> Self {
+    fn of(
+        payment: &'a Transaction,
+        before: &'a [Past],
+        merchant: Option<&'a [Past]>,
+        doubts: Doubts,
+    ) -> Self {
         let habits = habits::at(before, payment.at_ms);
         let recent = before.iter().filter(|past| past.settles_at_ms > payment.at_ms).collect();
         let own = usual_amount(&habits, &payment.currency);
         let usual = own.or_else(|| converted(&habits, payment));
         let features = Features::of(before, payment);
         let kind = kind_of(payment);
-        Self { payment, kind, before, habits, recent, merchant, usual, features }
+        Self { payment, kind, before, habits, recent, merchant, usual, features, doubts }
     }
 
     fn look_for(&self, pattern: Pattern) -> Look {
         if !self.payment.amount.is_payment() {
             return self.of_a_refund(pattern);
+        }
+        let doubt = self.doubts.clock.filter(|_| pattern.needs_a_clock());
+        let doubt = doubt.or(self.doubts.place.filter(|_| pattern.needs_a_place()));
+        if let Some(reason) = doubt {
+            return Look::Unknown(reason);
         }
         match pattern {
             Pattern::Velocity => self.velocity(),
@@ -229,7 +287,10 @@ impl<'a> Scene<'a> {
             Pattern::SlowDrip => self.slow_drip(),
             Pattern::DormantCard => self.dormant_card(),
             Pattern::ContactlessLimit => self.contactless_limit(),
-            Pattern::UnmatchedRefund => Look::Nothing,
+            Pattern::BustOut => self.bust_out(),
+            Pattern::PassThrough => self.pass_through(),
+            // Needs the payments of other cards at other merchants.
+            Pattern::UnmatchedRefund | Pattern::CommonPoint => Look::Nothing,
         }
     }
 
@@ -240,6 +301,7 @@ impl<'a> Scene<'a> {
             Pattern::CardTesting => self.card_testing(),
             Pattern::MerchantRisk => self.merchant_risk(),
             Pattern::DistributedTesting => self.distributed_testing(),
+            Pattern::PassThrough => self.pass_through(),
             Pattern::AmountOutlier => Look::Unknown(super::recommendations::REFUND),
             _ => Look::Nothing,
         }

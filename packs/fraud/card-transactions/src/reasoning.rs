@@ -58,9 +58,12 @@ const fn weight(pattern: Pattern) -> u64 {
         Pattern::Structuring => 880,
         Pattern::CardTesting | Pattern::Collusion => 850,
         Pattern::Velocity => 800,
-        Pattern::MerchantRisk | Pattern::SlowDrip => 700,
-        Pattern::MerchantCategory | Pattern::DormantCard | Pattern::UnmatchedRefund => 650,
-        Pattern::AmountOutlier => 600,
+        Pattern::MerchantRisk | Pattern::SlowDrip | Pattern::PassThrough => 700,
+        Pattern::MerchantCategory
+        | Pattern::DormantCard
+        | Pattern::UnmatchedRefund
+        | Pattern::BustOut => 650,
+        Pattern::AmountOutlier | Pattern::CommonPoint => 600,
         Pattern::UnusualPlace => 500,
         Pattern::OddHour => 400,
     }
@@ -186,7 +189,7 @@ fn stolen(findings: &[Finding]) -> String {
     format!("Another person uses the card, {}.", parts.join(", "))
 }
 
-const EXPLANATIONS: [Explanation; 8] = [
+const EXPLANATIONS: [Explanation; 11] = [
     Explanation {
         name: "card_testing",
         statement: "A thief tests the stolen card with small payments.",
@@ -239,6 +242,34 @@ const EXPLANATIONS: [Explanation; 8] = [
         statement: "A merchant takes small amounts again and again, so that nobody notices.",
         needs: &[Pattern::SlowDrip],
         explains: &[Pattern::MerchantRisk],
+    },
+    Explanation {
+        name: "bust_out",
+        statement: "The credit is spent within days, by somebody who does not mean to pay it back.",
+        needs: &[Pattern::BustOut],
+        explains: &[Pattern::AmountOutlier, Pattern::MerchantCategory, Pattern::Velocity],
+    },
+    Explanation {
+        name: "money_mule",
+        statement: "The card passes on money that is not the cardholder's.",
+        needs: &[Pattern::PassThrough],
+        explains: &[
+            Pattern::AmountOutlier,
+            Pattern::MerchantCategory,
+            Pattern::Velocity,
+            Pattern::UnmatchedRefund,
+        ],
+    },
+    Explanation {
+        name: "copied_card",
+        statement: "The card was copied where other cards that are misused now had paid.",
+        needs: &[Pattern::CommonPoint],
+        explains: &[
+            Pattern::ImpossibleTravel,
+            Pattern::UnusualPlace,
+            Pattern::MerchantRisk,
+            Pattern::MerchantCategory,
+        ],
     },
 ];
 

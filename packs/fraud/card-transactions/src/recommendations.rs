@@ -106,7 +106,7 @@ pub fn recommend(known: &Known) -> Recommendations {
         let reason = "one of the two locations is not the cardholder's".to_owned();
         all.push(recommendation("confirm_location", Priority::High, reason, &travel.rows));
     }
-    if let Some(merchant) = of(Pattern::MerchantRisk) {
+    for merchant in [Pattern::MerchantRisk, Pattern::CommonPoint].into_iter().filter_map(of) {
         let reason = merchant.explanation.clone();
         all.push(recommendation("review_merchant", Priority::Normal, reason, &merchant.rows));
     }

@@ -334,7 +334,10 @@ fn candidates(pattern: Pattern) -> Vec<Rule> {
         | Pattern::SlowDrip
         | Pattern::DormantCard
         | Pattern::ContactlessLimit
-        | Pattern::UnmatchedRefund => Vec::new(),
+        | Pattern::UnmatchedRefund
+        | Pattern::BustOut
+        | Pattern::PassThrough
+        | Pattern::CommonPoint => Vec::new(),
     }
 }
 

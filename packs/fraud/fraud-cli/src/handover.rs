@@ -190,7 +190,7 @@ impl Case<'_> {
                 (at + 1).to_string(),
                 of.id.clone(),
                 of.action().unwrap_or("not assessed").replace('_', " "),
-                of.severity().unwrap_or(of.status()).to_owned(),
+                of.judged().to_owned(),
                 of.score().map_or_else(|| "none".to_owned(), report::percent),
                 of.score_is().to_owned(),
             ];

@@ -86,7 +86,7 @@ impl Investigated {
 
     /// The conclusion in a sentence.
     pub fn summary(&self) -> Option<&str> {
-        text(&self.session, "summary").filter(|_| self.score().is_some())
+        text(&self.session, "summary").filter(|_| self.has_succeeded())
     }
 
     /// How urgent it is, 0 first: to block, to ask, to review, not assessed, released.
@@ -115,7 +115,7 @@ impl Investigated {
             return format!("{id} {} {}", clean(severity), percent(score));
         }
         let error = text(&self.session, "error").map(|error| format!(": {}", clip(error, 120)));
-        format!("{id} {}{}", self.status(), error.unwrap_or_default())
+        format!("{id} {}{}", self.judged(), error.unwrap_or_default())
     }
 
     pub fn status(&self) -> &str {
@@ -128,6 +128,12 @@ impl Investigated {
 
     pub fn severity(&self) -> Option<&str> {
         text(self.result()?, "severity")
+    }
+
+    /// The severity, or why there is none.
+    pub fn judged(&self) -> &str {
+        let without = if self.has_succeeded() { "not assessed" } else { self.status() };
+        self.severity().unwrap_or(without)
     }
 
     fn finding(&self) -> Option<&str> {
@@ -146,7 +152,7 @@ pub fn table(colour: bool, done: &[Investigated]) -> Vec<String> {
     );
     let mut lines = vec![paint(Style::new().dimmed(), &heading)];
     for investigated in done {
-        let severity = clean(investigated.severity().unwrap_or(investigated.status()));
+        let severity = clean(investigated.judged());
         let fraud = investigated.score().map_or_else(|| "-".to_owned(), percent);
         lines.push(format!(
             "{} {} {fraud:>7}  {:<14} {:<18} {}",
@@ -166,7 +172,7 @@ pub fn table(colour: bool, done: &[Investigated]) -> Vec<String> {
 pub fn counts(done: &[Investigated]) -> String {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for investigated in done {
-        let severity = clean(investigated.severity().unwrap_or(investigated.status()));
+        let severity = clean(investigated.judged());
         *counts.entry(severity).or_default() += 1;
     }
     let counts: Vec<String> =
@@ -221,5 +227,16 @@ mod tests {
         let starts: Vec<_> = lines.iter().map(|line| line.split(' ').next().unwrap()).collect();
         assert_eq!(starts, ["TRANSACTION", "t3", "t1", "t2", "", "3"]);
         assert_eq!(lines[5], "3 investigated: 1 FAILED, 1 critical, 1 low");
+    }
+
+    #[test]
+    fn what_was_not_assessed_is_said_so_and_has_no_score() {
+        let result = json!({"score": null, "severity": null,
+            "recommendations": [{"action": "manual_review"}]});
+        let session = json!({"status": SUCCEEDED, "result": result, "summary": "Too little."});
+        let one = Investigated { id: "t1".to_owned(), session };
+        assert_eq!(one.in_short(), "t1 not assessed");
+        assert_eq!((one.summary(), one.score_is()), (Some("Too little."), "none"));
+        assert!(counts(&[one]).contains("1 not assessed"));
     }
 }

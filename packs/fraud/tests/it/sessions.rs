@@ -5,6 +5,7 @@ mod backtest;
 mod calibration;
 mod eval;
 mod injections;
+mod patterns;
 mod planning;
 mod ranking;
 mod specification;

@@ -1,13 +1,11 @@
 //! Patterns of one payment against its card's habits.
 
 use super::super::amount::Amount;
-use super::super::features::HOUR_MS;
+use super::super::features::{DAY_MS, HABIT_ROWS_MIN};
 use super::super::kinds::{Kind, euro_cents, kind_of};
 use super::super::row::{Channel, Transaction};
 use super::super::statistics::{ramp, times};
 use super::{Look, Pattern, ROUTINE_ROWS_MIN, Scene};
-
-const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// A card without a payment for this long sleeps.
 const DORMANT_MS: i64 = 90 * DAY_MS;
@@ -15,13 +13,22 @@ const DORMANT_MS: i64 = 90 * DAY_MS;
 /// How long a card counts as just woken up.
 const AWAKE_MS: i64 = 7 * DAY_MS;
 
+/// As many refunds beyond what was paid are no mistake.
+const REFUNDS_MIN: usize = 3;
+
+/// Why an amount cannot be compared with those of a known card.
+const NO_COMPARISON: &str =
+    "the card has too few earlier payments in this currency, and its size is not known";
+
 /// Most earlier purchases that a refund is compared with go back this far.
 const RETURN_MS: i64 = 400 * DAY_MS;
 
 impl<'a> Scene<'a> {
     pub(super) fn amount_outlier(&self) -> Look {
         let Some(usual) = self.usual else {
-            return Look::Unknown("the card has too few earlier payments");
+            let is_thin = self.habits.len() < HABIT_ROWS_MIN;
+            let reason = "the card has too few earlier payments";
+            return Look::Unknown(if is_thin { reason } else { NO_COMPARISON });
         };
         let ratio = self.payment.amount.value().saturating_mul(1_000) / usual.max(1);
         if ratio < 3_000 {
@@ -65,7 +72,7 @@ impl<'a> Scene<'a> {
     }
 
     /// An earlier amount in the payment's currency, roughly.
-    fn in_currency(&self, past: &Transaction) -> i64 {
+    pub(super) fn in_currency(&self, past: &Transaction) -> i64 {
         if past.currency == self.payment.currency {
             return past.amount.value();
         }
@@ -157,7 +164,10 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) fn unmatched_refund(&self) -> Look {
-        if self.payment.amount.value() == 0 || self.purchase().is_some() {
+        let is_paid_regularly = !self.regular_charges().is_empty()
+            && self.paid_there().all(|past| !past.amount.is_payment());
+        // A salary or a pension comes back to no purchase.
+        if self.payment.amount.value() == 0 || self.purchase().is_some() || is_paid_regularly {
             return Look::Nothing;
         }
         let Transaction { amount, currency, merchant, .. } = self.payment;
@@ -168,8 +178,10 @@ impl<'a> Scene<'a> {
             "where the card has no earlier purchase of that amount or more"
         };
         let explanation = format!("a refund of {amount} {currency} at {merchant}, {why}");
-        let refunds = self.paid_there().filter(|past| !past.amount.is_payment());
-        self.found(Pattern::UnmatchedRefund, 600, explanation, refunds)
+        let refunds = || self.paid_there().filter(|past| !past.amount.is_payment());
+        // A clerk may return an amount twice; more often it is taken.
+        let strength = if refunds().count() + 1 >= REFUNDS_MIN { 900 } else { 600 };
+        self.found(Pattern::UnmatchedRefund, strength, explanation, refunds())
     }
 
     /// The purchase that a refund returns, if earlier refunds have left enough of it.

@@ -1,10 +1,8 @@
 //! What speaks for the cardholder: habits that explain a finding.
 
-use super::super::features::HOUR_MS;
+use super::super::features::DAY_MS;
 use super::super::row::{Channel, Transaction};
 use super::{Defence, Finding, Pattern, Scene};
-
-const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// Intervals of regular charges, in days, and how far they may vary.
 const INTERVALS: [(i64, i64); 6] = [(7, 1), (14, 2), (30, 4), (61, 6), (91, 7), (365, 12)];
@@ -58,7 +56,7 @@ impl Scene<'_> {
     }
 
     /// Earlier charges of the merchant that make this one regular.
-    fn regular_charges(&self) -> Vec<&Transaction> {
+    pub(super) fn regular_charges(&self) -> Vec<&Transaction> {
         let value = self.payment.amount.value();
         let alike: Vec<&Transaction> = self
             .before

@@ -7,7 +7,7 @@ use super::super::kinds::{Kind, euro_cents};
 use super::super::reasoning::PROOF_FROM;
 use super::super::row::Transaction;
 use super::super::statistics::{median, permille, ramp};
-use super::{Look, Pattern, Scene, TINY_EURO_CENTS, count};
+use super::{Look, Pattern, Scene, TINY_EURO_CENTS, UNKNOWN_CURRENCY, count};
 
 /// Honest payments added to every merchant's count, so that one fraud at a rarely used one counts
 /// little.
@@ -68,6 +68,9 @@ impl<'a> Scene<'a> {
             payment.amount.value() >= 0
                 && euro_cents(payment).is_some_and(|cents| cents <= TESTING_EURO_CENTS)
         };
+        if !self.payment.is_card_present() && euro_cents(self.payment).is_none() {
+            return Look::Unknown(UNKNOWN_CURRENCY);
+        }
         if self.payment.is_card_present() || !is_small(self.payment) {
             return Look::Nothing;
         }
@@ -116,6 +119,9 @@ impl<'a> Scene<'a> {
         let Some(merchant) = self.merchant else {
             return Look::Unknown("the source has no other payments at the merchant");
         };
+        if euro_cents(self.payment).is_none() && is_round(self.payment) {
+            return Look::Unknown(UNKNOWN_CURRENCY);
+        }
         if !is_round_and_high(self.payment) || matches!(self.kind, Kind::Cash | Kind::Recurring) {
             return Look::Nothing;
         }
@@ -154,11 +160,12 @@ impl<'a> Scene<'a> {
     }
 }
 
+fn is_round(payment: &Transaction) -> bool {
+    payment.amount.is_payment() && payment.amount.value() % (ROUND_UNITS * 10_000) == 0
+}
+
 fn is_round_and_high(payment: &Transaction) -> bool {
-    let value = payment.amount.value();
-    value > 0
-        && value % (ROUND_UNITS * 10_000) == 0
-        && euro_cents(payment).is_some_and(|cents| cents >= COLLUSION_EURO_CENTS)
+    is_round(payment) && euro_cents(payment).is_some_and(|cents| cents >= COLLUSION_EURO_CENTS)
 }
 
 fn is_odd(payment: &Transaction) -> bool {

@@ -4,26 +4,14 @@ use std::collections::BTreeSet;
 
 use super::super::amount::Amount;
 use super::super::case_file::Past;
-use super::super::features::HOUR_MS;
-use super::super::kinds::{Kind, contactless_limit, euro_cents, kind_of};
+use super::super::features::{DAY_MS, HOUR_MS};
+use super::super::kinds::{Kind, euro_cents, kind_of};
 use super::super::row::{Channel, Transaction};
 use super::super::statistics::{most_within, ramp};
-use super::{Look, Pattern, Scene, count};
+use super::{Look, Pattern, Scene, UNKNOWN_CURRENCY, count};
 
 /// A short time, in milliseconds.
 const QUICK_MS: i64 = 10 * 60_000;
-
-const DAY_MS: i64 = 24 * HOUR_MS;
-
-/// Longest time over which amounts under a limit are compared.
-const STRUCTURING_MS: i64 = 4 * DAY_MS;
-
-/// Round limits, in units of the currency, that people keep under: withdrawal, review and reporting
-/// limits.
-///
-/// 10,000 is the reporting limit for cash in the United States (FinCEN) and for traders in
-/// Directive (EU) 2015/849; the others are a guess at common withdrawal and review limits.
-const LIMITS: [i64; 10] = [200, 250, 300, 500, 1_000, 2_000, 2_500, 3_000, 5_000, 10_000];
 
 /// Longest time over which small charges add up to a drip.
 const DRIP_MS: i64 = 60 * DAY_MS;
@@ -35,6 +23,13 @@ const DRIP_EURO_CENTS: i64 = 1_500;
 /// Fewest purchases of a spree, and least sum, in usual amounts.
 const SPREE_ROWS_MIN: usize = 3;
 const SPREE_TIMES_MIN: i64 = 15;
+
+/// Fewest purchases of a takeover, and fewest habits that show that a card never pays online.
+const TAKEOVER_ROWS_MIN: usize = 5;
+const OFFLINE_HABITS_MIN: usize = 30;
+
+/// Fewest tests spread over a day that need no further doubt.
+const TESTS_OF_A_DAY_MIN: usize = 4;
 
 impl<'a> Scene<'a> {
     pub(super) fn velocity(&self) -> Look {
@@ -85,6 +80,7 @@ impl<'a> Scene<'a> {
         };
         let sum: Amount = all().filter(is_new).map(|payment| payment.amount).sum();
         let (purchases, usual) = (all().filter(is_new).count(), self.usual.unwrap_or_default());
+        let liquid = all().filter(is_new).filter(|payment| kind_of(payment).is_liquid()).count();
         let times = if usual > 0 { sum.value() / usual } else { 0 };
         if purchases < SPREE_ROWS_MIN || times < SPREE_TIMES_MIN || !is_new(&self.payment) {
             return (0, String::new());
@@ -94,6 +90,15 @@ impl<'a> Scene<'a> {
             "; {purchases} online purchases of {sum} {currency} together, {times} times the usual amount, at \
              merchants that are new to the card"
         );
+        // Trips and furniture are bought in a row, too. But nobody begins to pay online with a row of
+        // vouchers and money.
+        let is_offline = self.habits.len() >= OFFLINE_HABITS_MIN
+            && !self.knows(|past| past.channel == Channel::Online);
+        if is_offline && purchases >= TAKEOVER_ROWS_MIN && liquid * 2 > purchases {
+            let words =
+                format!("{words}, {liquid} of them as good as money; it never paid online before");
+            return (ramp(times, (SPREE_TIMES_MIN, 60), (750, 950)), words);
+        }
         (ramp(times, (SPREE_TIMES_MIN, 60), (450, 690)), words)
     }
 
@@ -110,7 +115,7 @@ impl<'a> Scene<'a> {
                 && payment.city == self.payment.city
                 && !self.is_dear(payment)
         };
-        let near_limit = series.iter().filter(|payment| is_under_the_tap_limit(payment)).count();
+        let near_limit = self.taps_under_a_limit().map_or(0, |(_, taps)| taps.len());
         (all.all(is_plain) && near_limit < 2)
             .then_some("all with the card present, in one city and of usual amounts")
     }
@@ -149,7 +154,16 @@ impl<'a> Scene<'a> {
             return Look::Nothing;
         }
         let strength = ramp(count(tests), (2, 5), (450, 950));
-        let strength = if span == "one day" { strength * 3 / 4 } else { strength };
+        let merchants: BTreeSet<&str> = small.iter().map(|test| test.merchant.as_str()).collect();
+        let is_dear = self.usual.is_some_and(|usual| self.payment.amount.value() > usual * 5);
+        // Small sums add up over a day. Those of several new merchants before a large one do not.
+        let is_sequence = !is_test_too
+            && small.len() >= TESTS_OF_A_DAY_MIN
+            && merchants.len() >= 2
+            && is_dear
+            && self.features.is_new_merchant;
+        let is_slow = span == "one day" && !is_sequence;
+        let strength = if is_slow { strength * 3 / 4 } else { strength };
         // A few cents after a test say more with a large payment at a new merchant behind them.
         let strength = if is_test_too || self.payment.is_card_present() {
             strength
@@ -174,52 +188,6 @@ impl<'a> Scene<'a> {
         self.knows_merchant(payment) || is_usual_there || is_app
     }
 
-    pub(super) fn structuring(&self) -> Look {
-        let Some(limit) = self.limit_of(self.payment) else { return Look::Nothing };
-        let series: Vec<&Transaction> = self
-            .last(STRUCTURING_MS)
-            .filter(|past| past.currency == self.payment.currency)
-            .filter(|past| self.limit_of(past) == Some(limit))
-            .collect();
-        let together = count(series.len() + 1);
-        let before = self.habits.iter().map(|past| &past.transaction);
-        let usual_there = before.filter(|past| self.limit_of(past) == Some(limit)).count();
-        if together < 3 || count(usual_there) >= together {
-            return Look::Nothing;
-        }
-        let all = || series.iter().copied().chain([self.payment]);
-        let is_money = all().all(|payment| kind_of(payment).is_liquid());
-        let is_one_shop = all().all(|payment| payment.merchant == self.payment.merchant);
-        let strength = ramp(together, (3, 5), (600, 900));
-        // Prices in shops end just under round numbers, too.
-        let strength = match (is_money, is_one_shop) {
-            (true, _) => strength,
-            (false, true) => strength * 3 / 4,
-            (false, false) => strength / 3,
-        };
-        let sum: Amount = all().map(|payment| payment.amount).sum();
-        let explanation = format!(
-            "{together} payments of just under {limit} {} within four days, {sum} together; \
-             {usual_there} such among {} habits",
-            self.payment.currency,
-            self.habits.len(),
-        );
-        self.found(Pattern::Structuring, strength, explanation, series)
-    }
-
-    /// The limit that an amount stays under by at most a tenth.
-    fn limit_of(&self, payment: &Transaction) -> Option<i64> {
-        let value = payment.amount.value();
-        let is_under = |limit: &&i64| {
-            let limit = **limit * 10_000;
-            value < limit && value * 10 >= limit * 9
-        };
-        // The euro's limits suit currencies of about its size.
-        let cents = euro_cents(payment)?;
-        let is_sized = cents > 0 && (value / 100 / cents.max(1)) < 3;
-        LIMITS.iter().find(is_under).copied().filter(|_| is_sized)
-    }
-
     pub(super) fn slow_drip(&self) -> Look {
         let is_drop = |payment: &&Transaction| {
             !payment.is_card_present()
@@ -227,6 +195,9 @@ impl<'a> Scene<'a> {
                 && payment.amount.is_payment()
                 && euro_cents(payment).is_some_and(|cents| cents <= DRIP_EURO_CENTS)
         };
+        if !self.payment.is_card_present() && euro_cents(self.payment).is_none() {
+            return Look::Unknown(UNKNOWN_CURRENCY);
+        }
         if !is_drop(&self.payment) {
             return Look::Nothing;
         }
@@ -267,51 +238,6 @@ impl<'a> Scene<'a> {
         );
         self.found(Pattern::SlowDrip, strength, explanation, drops)
     }
-
-    pub(super) fn contactless_limit(&self) -> Look {
-        if !is_under_the_tap_limit(self.payment) {
-            return Look::Nothing;
-        }
-        let taps: Vec<&Transaction> =
-            self.last(DAY_MS).filter(|past| is_under_the_tap_limit(past)).collect();
-        let together = count(taps.len() + 1);
-        let most = busiest(&self.habits, DAY_MS, is_under_the_tap_limit);
-        if together < 2 || together <= most {
-            return Look::Nothing;
-        }
-        let all = || taps.iter().copied().chain([self.payment]);
-        let strangers = count(all().filter(|payment| !self.knows_merchant(payment)).count());
-        let is_quick = all().filter(|p| p.at_ms >= self.payment.at_ms - 3 * HOUR_MS).count() > 2;
-        // Prices end anywhere; who tries the limit out ends at it.
-        let is_at_limit = all().all(is_at_the_tap_limit);
-        let strength = ramp(together, (2, 5), (300, 950))
-            + if is_quick { 150 } else { 0 }
-            + if is_at_limit && together >= 3 { 100 } else { 0 };
-        let strength = if strangers * 2 >= together { strength } else { strength / 2 };
-        let limit = contactless_limit(&self.payment.currency).unwrap_or_default();
-        let explanation = format!(
-            "{together} contactless payments just under {limit} {} within one day, {strangers} of \
-             them at merchants that are new to the card; above it the terminal asks for the PIN; \
-             among the card's habits there were at most {most} in a day",
-            self.payment.currency,
-        );
-        self.found(Pattern::ContactlessLimit, strength, explanation, taps)
-    }
-}
-
-fn is_under_the_tap_limit(payment: &Transaction) -> bool {
-    is_near_the_tap_limit(payment, 82)
-}
-
-fn is_at_the_tap_limit(payment: &Transaction) -> bool {
-    is_near_the_tap_limit(payment, 95)
-}
-
-/// Whether a contactless payment is below the limit, and at least this percentage of it.
-fn is_near_the_tap_limit(payment: &Transaction, percent: i64) -> bool {
-    let Some(units) = contactless_limit(&payment.currency) else { return false };
-    let (value, limit) = (payment.amount.value(), units * 10_000);
-    payment.channel == Channel::Contactless && value <= limit && value * 100 >= limit * percent
 }
 
 /// Whether payments come at a regular interval of at least six days: a subscription.
@@ -327,7 +253,11 @@ fn sum_of(payments: &[&Transaction], currency: &str) -> Amount {
 }
 
 /// Most payments of a kind in any span of this many milliseconds.
-fn busiest(rows: &[&Past], span_ms: i64, is_alike: fn(&Transaction) -> bool) -> i64 {
+pub(super) fn busiest(
+    rows: &[&Past],
+    span_ms: i64,
+    is_alike: impl Fn(&Transaction) -> bool,
+) -> i64 {
     let alike = rows.iter().map(|past| &past.transaction).filter(|payment| is_alike(payment));
     most_within(alike.map(|payment| payment.at_ms), span_ms)
 }

@@ -1,10 +1,14 @@
 //! Patterns of places and times.
 
-use super::super::features::{HABIT_ROWS_MIN, HOUR_MS, Journey, home, journey, within};
+use std::collections::BTreeSet;
+
+use super::super::features::{
+    DAY_MS, HABIT_ROWS_MIN, HOUR_MS, JOURNEY_KM_MIN, Journey, home, journey, within,
+};
 use super::super::kinds::{Kind, kind_of};
 use super::super::row::{Channel, Transaction};
 use super::super::statistics::{kilometres, ramp};
-use super::{JOURNEY_KM_MIN, Look, Pattern, ROUTINE_ROWS_MIN, Scene};
+use super::{Look, NEAR_KM, Pattern, ROUTINE_ROWS_MIN, Scene};
 
 /// Faster than an airliner, including transfers, in kilometres per hour.
 const IMPOSSIBLE_KMH: i64 = 900;
@@ -16,14 +20,17 @@ const FLIGHT_KMH: i64 = 350;
 const AIRLINER_KMH: i64 = 800;
 const AIRPORTS_MINUTES: i64 = 40;
 
+/// As many days with quick changes between two places show that two people share an account.
+const SHARED_MIN: usize = 3;
+
 /// Longest time between a booking and its trip.
-const TICKET_MS: i64 = 180 * 24 * HOUR_MS;
+const TICKET_MS: i64 = 180 * DAY_MS;
 
 /// As many tickets of one carrier within [`TICKET_MS`] are those of a commuter.
 const COMMUTER_TICKETS_MIN: usize = 5;
 
 /// Longest time that another payment abroad still explains a trip.
-const STAY_MS: i64 = 21 * 24 * HOUR_MS;
+const STAY_MS: i64 = 21 * DAY_MS;
 
 impl<'a> Scene<'a> {
     pub(super) fn impossible_travel(&self) -> Look {
@@ -38,7 +45,7 @@ impl<'a> Scene<'a> {
             return self.travelled(from, here);
         }
         // After impossible travel, later payments nearby are still the cloned card's.
-        let day = within(self.before, here.at_ms, 24 * HOUR_MS);
+        let day = within(self.before, here.at_ms, DAY_MS);
         let first = self.before.len() - day.len();
         let arrived = day.iter().enumerate().rev().find_map(|(at, past)| {
             let past = &past.transaction;
@@ -64,7 +71,13 @@ impl<'a> Scene<'a> {
         let minutes = (to.at_ms - from.at_ms) / 60_000;
         // Of two places, the card's usual one is the cardholder's.
         let is_home = self.is_at_home(self.payment) && !self.is_at_home(from);
+        let shared = self.quick_changes(from, to);
+        let is_shared = shared >= SHARED_MIN && self.is_plain() && self.is_at_home(self.payment);
+        let shared = format!(
+            "; the card was in both places as quickly on {shared} days before: two people use it"
+        );
         let (strength, whose) = match (is_home, self.kind) {
+            (_, _) if is_shared => (150, shared.as_str()),
             (true, _) => (350, "; this payment is at the card's usual place, the other one is not"),
             (false, Kind::Travel) => (450, "; a carrier's terminals may report another place"),
             (false, _) => (strength, ""),
@@ -76,6 +89,29 @@ impl<'a> Scene<'a> {
         );
         let rows = if to.id == self.payment.id { vec![from] } else { vec![from, to] };
         self.found(Pattern::ImpossibleTravel, strength, explanation, rows)
+    }
+
+    /// On how many days the habits have changed between two places faster than anybody travels.
+    fn quick_changes(&self, from: &Transaction, to: &Transaction) -> usize {
+        let is_near = |a: &Transaction, b: &Transaction| match (a.point, b.point) {
+            (Some(a), Some(b)) => kilometres(a, b) <= NEAR_KM,
+            _ => false,
+        };
+        let present = self.habits.iter().map(|past| &past.transaction);
+        let present: Vec<&Transaction> =
+            present.filter(|past| past.is_card_present() && past.point.is_some()).collect();
+        let changes = present.windows(2).filter(|pair| {
+            let is_same = is_near(pair[0], from) && is_near(pair[1], to)
+                || is_near(pair[0], to) && is_near(pair[1], from);
+            is_same && Journey::between(pair[0], pair[1]).is_some_and(|found| is_impossible(&found))
+        });
+        changes.map(|pair| pair[1].at_ms / DAY_MS).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Whether the amount is usual and buys nothing that resells.
+    fn is_plain(&self) -> bool {
+        let is_usual = self.usual.is_some_and(|usual| self.payment.amount.value() <= usual * 2);
+        is_usual && !self.kind.is_liquid()
     }
 
     pub(super) fn unusual_place(&self) -> Look {

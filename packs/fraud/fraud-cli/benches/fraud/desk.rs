@@ -66,7 +66,8 @@ impl Desk {
             panic!("{id} was not investigated");
         };
         Investigated {
-            score: result["score"].as_f64().unwrap(),
+            // A payment that was not assessed has no score, but evidence that ranks it.
+            score: result["reasoning"]["likelihood_permille"].as_f64().unwrap() / 1_000.0,
             is_calibrated: result["calibration"]["is_calibrated"] == true,
             action: result["recommendations"][0]["action"].as_str().unwrap().to_owned(),
         }

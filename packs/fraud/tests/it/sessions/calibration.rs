@@ -67,7 +67,7 @@ fn a_score_is_near_the_share_of_frauds() {
                 if result["calibration"]["is_calibrated"] == false {
                     continue;
                 }
-                let score = result["score"].as_f64().unwrap();
+                let Some(score) = result["score"].as_f64() else { continue };
                 let band = if score < 0.3 { &mut low } else { &mut high };
                 band.0 += weight;
                 band.1 += weight * score;

@@ -40,7 +40,8 @@ fn ranks_frauds_above_honest_payments(seed: u64) {
         let settings = Settings { options: options.clone(), ..Settings::default() };
         let mut session = TestSession::start(agent(), desk.input(&row.id), settings).unwrap();
         let result = completed(session.drive(&mut World::new(|call| desk.serve(call))));
-        result["score"].as_f64().unwrap()
+        // Without a recommendation nothing is assessed, and there is no score.
+        result["reasoning"]["likelihood_permille"].as_f64().unwrap()
     };
     let of_frauds: Vec<f64> = frauds.iter().map(score).collect();
     let of_honest: Vec<f64> = honest.iter().map(score).collect();

@@ -12,19 +12,19 @@ use super::Desk;
 const HEADER: &str = "transaction_id,timestamp,card_id,merchant_id,merchant_category,amount,currency,\
                       country,city,latitude,longitude,channel,is_fraud";
 
-const DAY: i64 = 86_400;
+pub const DAY: i64 = 86_400;
 
 /// 2026-09-01T00:00:00Z.
-const TODAY: i64 = 1_788_220_800;
+pub const TODAY: i64 = 1_788_220_800;
 
 /// The data of a case; the payment under investigation is the last that was added.
-struct Case {
-    lines: Vec<String>,
+pub struct Case {
+    pub lines: Vec<String>,
 }
 
 impl Case {
     /// A card of Köln with 120 days of groceries, lunches and fuel, until yesterday.
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut case = Self { lines: vec![HEADER.to_owned()] };
         for day in 1..=120 {
             case.habit("c1", day, "DE,Köln,50.94,6.96");
@@ -33,7 +33,7 @@ impl Case {
     }
 
     /// A day's ordinary payment of a card.
-    fn habit(&mut self, card: &str, days_ago: i64, place: &str) {
+    pub fn habit(&mut self, card: &str, days_ago: i64, place: &str) {
         let (shop, category, amount) = [
             ("market 1", "grocery", "31.20"),
             ("kitchen 2", "restaurant", "14.80"),
@@ -45,18 +45,24 @@ impl Case {
         self.pay(card, at, &format!("{shop},{category},{amount},EUR,{place},chip"));
     }
 
-    fn pay(&mut self, card: &str, at: i64, rest: &str) {
+    pub fn pay(&mut self, card: &str, at: i64, rest: &str) {
         let number = self.lines.len();
         let at = chrono(at);
         self.lines.push(format!("t{number},{at},{card},{rest},"));
     }
 
+    /// A payment of another card whose label is known.
+    pub fn labelled(&mut self, card: &str, at: i64, rest: &str, is_fraud: bool) {
+        self.pay(card, at, rest);
+        self.lines.last_mut().unwrap().push_str(if is_fraud { "true" } else { "false" });
+    }
+
     /// A payment of today, at this second of the day.
-    fn today(&mut self, second: i64, rest: &str) {
+    pub fn today(&mut self, second: i64, rest: &str) {
         self.pay("c1", TODAY + second, rest);
     }
 
-    fn investigate(&self) -> (String, Value) {
+    pub fn investigate(&self) -> (String, Value) {
         let desk = Desk::of(&(self.lines.join("\n") + "\n"));
         let result = desk.investigate(&format!("t{}", self.lines.len() - 1));
         let action = result["recommendations"][0]["action"].as_str().unwrap().to_owned();
@@ -82,25 +88,25 @@ fn chrono(at: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-const HOME: &str = "EUR,DE,Köln,50.94,6.96";
-const NOON: i64 = 12 * 3_600;
+pub const HOME: &str = "EUR,DE,Köln,50.94,6.96";
+pub const NOON: i64 = 12 * 3_600;
 
 #[track_caller]
-fn is_not_blocked(name: &str, case: &Case) {
+pub fn is_not_blocked(name: &str, case: &Case) {
     let (action, result) = case.investigate();
     println!("honest {name}: {action} {} {}", result["score"], result["findings"]);
     assert!(action != "block_card", "{name}: {}", result["findings"]);
 }
 
 #[track_caller]
-fn is_released(name: &str, case: &Case) {
+pub fn is_released(name: &str, case: &Case) {
     let (action, result) = case.investigate();
     println!("honest {name}: {action} {} {}", result["score"], result["findings"]);
     assert_eq!(action, "release", "{name}: {}", result["findings"]);
 }
 
 #[track_caller]
-fn is_held(name: &str, case: &Case) {
+pub fn is_held(name: &str, case: &Case) {
     let (action, result) = case.investigate();
     println!("fraud {name}: {action} {} {}", result["score"], result["findings"]);
     assert!(
