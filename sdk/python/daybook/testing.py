@@ -23,9 +23,13 @@ from typing import Any
 
 from ._agent import Agent
 from ._context import Later
-from ._errors import error_of
+from ._errors import Rejected, Unknown, error_of
 from ._json import checked, identity
 from ._run import called
+
+
+#: The kinds of errors that a script raises without naming one.
+_KINDS = {Rejected: "rejected", Unknown: "unknown"}
 
 
 class Diverged(AssertionError):
@@ -59,7 +63,7 @@ class Script:
     journal: list[Recorded] = field(default_factory=list)
 
     def tool(self, name: str, *answers: Any) -> Script:
-        """The answers of ``server.tool``, in order; the last one repeats. An exception is raised, a function gets the arguments."""
+        """The answers of ``server.tool``, in order, after those of earlier calls; the last one repeats. An exception is raised, a function gets the arguments."""
         return self._says(f"tool {name}", answers)
 
     def chat(self, *answers: Any) -> Script:
@@ -71,7 +75,7 @@ class Script:
         return self._says("ask ask", answers)
 
     def _says(self, key: str, answers: Sequence[Any]) -> Script:
-        self.answers[key] = list(answers)
+        self.answers.setdefault(key, []).extend(answers)
         return self
 
     def run(self, journal: Sequence[Recorded] = (), effects_max: int | None = None) -> Any:
@@ -146,7 +150,7 @@ class _Host:
                 shown = {"kind": "step", "category": type(error).__name__, "message": str(error)}
             else:
                 shown = {
-                    "kind": getattr(error, "kind", "") or "tool",
+                    "kind": getattr(error, "kind", "") or _KINDS.get(type(error), "tool"),
                     "category": getattr(error, "category", "") or "tool",
                     "message": str(error),
                 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from daybook import Context, DaybookError, PayloadTooLarge, Rejected, StepError, ToolError, agent  # noqa: E402
+from daybook import Context, DaybookError, PayloadTooLarge, Rejected, StepError, ToolError, Unknown, agent  # noqa: E402
 from daybook._json import checked, identity, plain  # noqa: E402
 from daybook._run import serve  # noqa: E402
 from daybook.testing import Diverged, Script, every_prefix  # noqa: E402
@@ -95,6 +95,20 @@ class Kit(unittest.TestCase):
 
         script = Script(catcher).tool("a.b", ToolError("broken")).tool("a.c", Rejected("no", "rejected"))
         self.assertEqual(every_prefix(script), ["ValueError", "broken", "rejected"])
+
+    def test_a_script_raises_what_the_host_would(self) -> None:
+        @agent("caller", version=1)
+        def caller(ctx: Context) -> dict:
+            found = []
+            for _ in range(3):
+                try:
+                    found.append(ctx.tool("bank", "pay"))
+                except (Rejected, Unknown) as error:
+                    found.append(type(error).__name__)
+            return {"found": found}
+
+        script = Script(caller).tool("bank.pay", Rejected("not today")).tool("bank.pay", Unknown("lost"), "paid")
+        self.assertEqual(every_prefix(script), {"found": ["Rejected", "Unknown", "paid"]})
 
     def test_concurrent_tasks_replay_in_the_same_order(self) -> None:
         @agent("tasks", version=1)
