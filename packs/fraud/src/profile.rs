@@ -393,7 +393,8 @@ mod tests {
             "ops_agent_planner_decisions_total selected_tool=COMPLETE,used_fallback=true 1"
                 .to_owned(),
             "ops_agent_investigation_steps  7".to_owned(),
-            "ops_agent_investigation_completed_total status=COMPLETED,severity=unknown 1".to_owned(),
+            "ops_agent_investigation_completed_total status=COMPLETED,severity=unknown 1"
+                .to_owned(),
         ];
         assert_eq!(lines.join("\n"), expected.join("\n"));
     }

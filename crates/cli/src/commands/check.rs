@@ -39,8 +39,7 @@ pub async fn check(
     let servers = servers(context, environment, own_servers.as_deref()).await?;
     let mut problems = Vec::new();
     for agent in &agents {
-        let mut of_agent = missing(agent, &servers);
-        of_agent.extend(misspelt(agent, &servers, environment).await);
+        let mut of_agent = problems_of(agent, &servers, environment).await;
         if context.json {
             output::json(&json!({ "name": agent.name(), "version": agent.version(),
                 "problems": of_agent }))?;
@@ -102,6 +101,33 @@ async fn servers(
     environment.project = own.map(str::to_owned).or(environment.project);
     let bundled = Servers::bundled(&context.binary, &context.agents);
     Ok(bundled.with(servers::configured(context, &environment).await?))
+}
+
+/// What the configured servers lack for these agents.
+///
+/// # Errors
+/// The servers' configuration is invalid.
+pub async fn lacking(
+    context: &Context,
+    agents: &[Agent],
+    environment: &ServersEnvironment,
+) -> Result<Vec<String>, Failure> {
+    let servers = servers(context, environment, None).await?;
+    let mut problems = Vec::new();
+    for agent in agents {
+        problems.append(&mut problems_of(agent, &servers, environment).await);
+    }
+    Ok(problems)
+}
+
+async fn problems_of(
+    agent: &Agent,
+    servers: &Servers,
+    environment: &ServersEnvironment,
+) -> Vec<String> {
+    let mut problems = missing(agent, servers);
+    problems.append(&mut misspelt(agent, servers, environment).await);
+    problems
 }
 
 /// The servers of an agent that are not configured.

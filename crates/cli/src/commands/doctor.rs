@@ -11,7 +11,7 @@ use stack::keys::Keys;
 use stack::stack::JOURNAL_FILE;
 use stack::store::Database;
 
-use super::{halts, servers};
+use super::{check, halts, servers};
 use crate::args::Target;
 use crate::config::{ServersEnvironment, StackEnvironment};
 use crate::endpoint::{
@@ -112,11 +112,12 @@ async fn there(_: &Context) -> Result<Vec<Check>, Failure> {
 async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>) -> Vec<Check> {
     let endpoint = Endpoint::new(context);
     let seen = Seen::at(&endpoint).await;
+    let servers = environment.as_ref().ok().map(|environment| environment.servers.clone());
     let mut checks = match &seen {
         Seen::Running(health) => of_stack(health.settings.as_ref()),
         _ => of_environment(context, environment).await,
     };
-    checks.extend(project(context).await.map(|found| ("daybook.toml", found)));
+    checks.extend(project(context, servers.as_ref()).await.map(|found| ("daybook.toml", found)));
     checks.push(("stack", stack(context, &endpoint, &seen)));
     checks.extend(journal(context, &seen).await);
     match &seen {
@@ -135,7 +136,7 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
 }
 
 /// Whether `daybook.toml` can be used, and each agent of it can be started; `None` without the file.
-async fn project(context: &Context) -> Option<Found> {
+async fn project(context: &Context, environment: Option<&ServersEnvironment>) -> Option<Found> {
     if let Some(problem) = &context.project_problem {
         return Some(Found::bad(
             problem.as_str(),
@@ -146,6 +147,20 @@ async fn project(context: &Context) -> Option<Found> {
     project.path.as_ref()?;
     Some(match project.agents().await {
         Ok(agents) => {
+            let lacking = match environment {
+                Some(environment) => check::lacking(context, &agents, environment).await,
+                None => Ok(Vec::new()),
+            };
+            let problem = match lacking {
+                Ok(problems) => problems.join("; "),
+                Err(failure) => failure.to_string(),
+            };
+            if !problem.is_empty() {
+                return Some(Found::bad(
+                    problem,
+                    "correct the file; `daybook check FILE` checks it",
+                ));
+            }
             let agent =
                 |it: &graph::agent::Agent| format!("{} version {}", it.name(), it.version());
             let agents: Vec<_> = agents.iter().map(agent).collect();

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::{Dev, daybook, free_endpoint, run_in};
 use crate::page::root;
-use crate::projects::{at, session, until, write};
+use crate::projects::{at, dev, session, until, write};
 
 /// A critical step takes a second.
 const AGENT: &str = r#"
@@ -99,6 +99,49 @@ fn an_agent_that_is_added_to_the_file_can_be_triggered() {
     let ended = until(world.path(), &world.dev, &id, "FAILED");
     assert_eq!(ended["agent"], "words", "{ended:#}");
     assert_eq!(world.dev.stop("-TERM"), 0);
+}
+
+/// The tools of a server, whose critical one the file misspells.
+#[test]
+fn a_misspelt_critical_tool_is_named_and_nothing_is_called() {
+    const PAYS: &str = "from daybook import agent, run\n\n@agent(\"notes\", version=1, servers=[\"bank\"])\n\
+                        def notes(ctx) -> dict:\n    return {\"paid\": ctx.tool(\"bank\", \"pay\")}\n\nrun(notes)\n";
+    const BANK: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {}
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "bank", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        result = {"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]}
+    elif asked["method"] == "tools/call":
+        open("paid.log", "a").write("paid\n")
+        result = {"content": [{"type": "text", "text": "paid"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "notes.py", PAYS);
+    write(folder.path(), "bank.py", BANK);
+    let more = "critical = [\"bank.pya\"]\n[mcp.bank]\ncommand = [\"python3\", \"bank.py\"]\n";
+    write(folder.path(), "daybook.toml", &file(more));
+    let named =
+        "the critical tool `bank.pya` is not offered by server `bank` (did you mean `pay`?)";
+    let checked = run_in(folder.path(), &["check", "daybook.toml"]);
+    assert_eq!(checked.exit, 2, "{checked:#?}");
+    assert!(checked.stderr.contains(named), "{checked:#?}");
+    let doctor = run_in(folder.path(), &["--data", "data", "doctor"]);
+    assert!(doctor.exit == 1 && doctor.stdout.contains("bank.pya"), "{doctor:#?}");
+    let dev = dev(folder.path(), &[]);
+    let ran = at(folder.path(), &dev, &["trigger", "--agent", "notes", "--wait", "--json"]);
+    let ended = session(&ran);
+    assert_eq!(ended["status"], "FAILED", "{ended:#}");
+    assert!(ended.to_string().contains("bank.pya"), "{ended:#}");
+    assert!(!folder.path().join("paid.log").exists(), "it was called without an approval");
+    assert_eq!(dev.stop("-TERM"), 0);
 }
 
 #[test]
