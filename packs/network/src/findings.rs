@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::fields::{is_identifier, shows_state};
 use super::interpret::{device_of, name_words};
 use super::object::{Location, Object, plain, snake};
-use super::{lexicon, logs, tables, vocabulary};
+use super::{lexicon, logs, printed, tables, vocabulary};
 
 /// Maximum depth and number of objects read of one answer.
 pub(super) const DEPTH_MAX: usize = 24;
@@ -224,9 +224,19 @@ impl Reader {
         let of = |value: &Value| {
             names.iter().find_map(|name| value.get(*name)?.as_str().map(str::to_lowercase))
         };
-        let (Some(asked), Some(told)) = (of(arguments), of(content)) else { return };
+        if let (Some(_), Some(told)) = (of(arguments), of(content)) {
+            self.is_of(&told);
+        }
+    }
+
+    /// Checks that this is the name of the device that was asked.
+    fn is_of(&mut self, told: &str) {
         let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-        if asked != told && short(&asked) != short(&told) {
+        let asked = &self.device;
+        // A prompt may end with the name of the routing engine.
+        let told_short = short(told);
+        let bare = told_short.trim_end_matches("-re0").trim_end_matches("-re1");
+        if !asked.is_empty() && asked != told && short(asked) != told_short && short(asked) != bare {
             self.unknown(format!("the answer is about {told}, not {asked}"));
         }
     }
@@ -237,13 +247,19 @@ impl Reader {
         if subjects == ["log"] {
             return text.lines().for_each(|line| self.log_line(line));
         }
-        let printed = tables::printed(text);
-        for line in tables::bad(text, &printed.lines) {
+        let printed = printed::printed(text);
+        for line in tables::bad(&printed.lines) {
             self.wrong(&subjects, format!("shown: {line}"));
         }
-        if !printed.rows.is_empty() {
-            self.value(&Value::Array(printed.rows), &Location::default());
+        for (subject, shown) in &printed.shown {
+            let path = Some(*subject).filter(|subject| !subject.is_empty());
+            let path = path.into_iter().map(str::to_owned).collect();
+            self.value(shown, &Location { path, ..Location::default() });
         }
+        for host in &printed.hosts {
+            self.is_of(host);
+        }
+        printed.doubts.into_iter().for_each(|doubt| self.unknown(doubt));
         let first = printed.lines.first().map_or("", String::as_str);
         if !first.is_empty() || text.trim().is_empty() {
             self.unknown(format!("an answer in prose: \"{first}\""));

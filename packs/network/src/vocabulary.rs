@@ -17,7 +17,7 @@ pub(super) enum Standing {
     Unknown,
 }
 
-const GOOD: &str = "up|established|estab|full|operational|oper|ok|okay|good|normal|online|running|forwarding|fwd|connected|ready|synchronized|synchronised|synced|sync|in sync|reachable|healthy|success|successful|passed|pass|complete|completed|bundled|bndl|collecting distributing|distributing|present|inservice|in service|alive|valid|installed|noerror|no error|resolved|standby hot|stable|converged|green|consistent|match|matched|peer ok|registered|locked|working|nominal|attached|formed|active|act|trunking|secure up|in sync|collecting|2 way drother";
+const GOOD: &str = "up|established|estab|full|operational|oper|ok|okay|good|normal|online|running|forwarding|fwd|connected|ready|synchronized|synchronised|synced|sync|in sync|reachable|healthy|success|successful|passed|pass|complete|completed|bundled|bndl|collecting distributing|distributing|present|inservice|in service|alive|valid|installed|noerror|no error|resolved|standby hot|stable|converged|green|consistent|match|matched|peer ok|registered|locked|working|nominal|attached|formed|active|act|trunking|secure up|in sync|collecting|2 way drother|ha standby|powered up";
 
 const ROLES: &str = "dr|bdr|drother|p2p|point to point|broadcast|root|designated|desg|edge|full duplex|primary|secondary|permit|deny|none|n a|unspecified|lldp|cdp|ethernet|static|dynamic|internal|external|enabled|available|yes|true|configured|local|edge p2p|trunk|access";
 
@@ -30,9 +30,13 @@ const SESSION_GOOD: &str =
 const FHRP_ROLES: &str = "standby|backup|master|listen|active";
 const STP_ROLES: &str = "blocking|blk|altn|alternate|discarding|backup|root|desg|designated";
 
+/// States that are normal for a pair of supervisors, and those of a single one.
+const HA_GOOD: &str = "sso|ha|rpr|rpr plus|nsf|duplex|standby|active with ha standby|cold standby|warm standby";
+const HA_LOST: &str = "disabled|non redundant|nonredundant|simplex|none|not connected|powered off|shutdown";
+
 const OFF: &str = "admin down|administratively down|adm down|admindown|shutdown|shut|admin shutdown|disabled|admin disabled|idle admin|adminstate down|oper admin down";
 
-const BAD: &str = "down|idle|connect|opensent|openconfirm|open sent|open confirm|openrec|init|initializing|initialize|exstart|ex start|exch start|exchstart|lshut|act lshut|sus|secure shutdown|err|exchange|loading|attempt|nonexistent|non existent|lower layer down|lowerlayerdown|not present|notpresent|err disabled|errdisabled|err disable|errdisable|error disabled|error|failed|failure|fail|conflict|flapping|unreachable|degraded|missing|dead|retrying|severe|critical|major|minor|alarm|warning|notconnect|not connect|not connected|no link|linkdown|link down|oper down|operdown|nolink|lost|loss of signal|los|lof|lol|inconsistent|root inconsistent|loop inconsistent|type inconsistent|pvid inconsistent|broken|bkn|suspended|suspend|suspnd|individual|stand alone|standalone|hot standby missing|unsynchronized|unsynchronised|unsync|not synced|not synchronized|out of sync|servfail|nxdomain|refused|timeout|timed out|no response|expired|invalid|inaccessible|hidden|rejected|stale|mismatch|peer not ok|absent|faulty|fault|halted|crashed|off line|offline|blackhole|inactive|sfp absent|sfpabsent|xcvr absent|xcvrabsen|notconnec|link flap e|linkflape|psecure violation|port security violation|bpduguard|bpduguard error disabled|udld|dampened|rootguard|stuck|incomplete|unresolved|speak|learn|not operational|not ready|overloaded|overload|exhausted|full table|exceeded|noncompliant|not compliant|link failure|hardware failure|unknown peer|dormant|testing|lowerlayer down|red|no light|unlabelled|unlabeled|no label|false|not established|disconnected|unavailable|unstable|blocked|denied|violation|isolated|orphan|loop|looped";
+const BAD: &str = "down|idle|connect|opensent|openconfirm|open sent|open confirm|openrec|init|initializing|initialize|exstart|ex start|exch start|exchstart|lshut|act lshut|sus|secure shutdown|err|exchange|loading|attempt|nonexistent|non existent|lower layer down|lowerlayerdown|not present|notpresent|err disabled|errdisabled|err disable|errdisable|error disabled|error|failed|failure|fail|conflict|flapping|unreachable|degraded|missing|dead|retrying|severe|critical|major|minor|alarm|warning|notconnect|not connect|not connected|no link|linkdown|link down|oper down|operdown|nolink|lost|loss of signal|los|lof|lol|inconsistent|root inconsistent|loop inconsistent|type inconsistent|pvid inconsistent|broken|bkn|suspended|suspend|suspnd|individual|stand alone|standalone|hot standby missing|unsynchronized|unsynchronised|unsync|not synced|not synchronized|out of sync|servfail|nxdomain|refused|timeout|timed out|no response|expired|invalid|inaccessible|hidden|rejected|stale|mismatch|peer not ok|absent|faulty|fault|halted|crashed|off line|offline|blackhole|inactive|sfp absent|sfpabsent|xcvr absent|xcvrabsen|notconnec|link flap e|linkflape|psecure violation|port security violation|bpduguard|bpduguard error disabled|udld|dampened|rootguard|stuck|incomplete|unresolved|speak|learn|not operational|not ready|overloaded|overload|exhausted|full table|exceeded|noncompliant|not compliant|link failure|hardware failure|unknown peer|dormant|testing|lowerlayer down|red|no light|unlabelled|unlabeled|no label|false|not established|disconnected|unavailable|unstable|blocked|denied|violation|isolated|orphan|loop|looped|power loss|powerloss|powered dn|powered down|openconf|denied by policy|no power|no input";
 
 /// Words that make any longer state bad.
 const BAD_PARTS: &[&str] = &[
@@ -160,7 +164,7 @@ fn of_words(state: &str, subjects: &[&str]) -> Standing {
         return Standing::Off;
     }
     // Two routers of which neither is designated stay in this state.
-    if ["2way/drother", "2 way/drother"].contains(&whole.as_str()) {
+    if ["2way/drother", "2 way/drother", "twoway/drother", "two way/drother"].contains(&whole.as_str()) {
         return Standing::Role;
     }
     let parts: Vec<Standing> = whole
@@ -200,11 +204,18 @@ fn one(part: &str, subjects: &[&str]) -> Standing {
     {
         return Standing::Role;
     }
-    if part == "2way" || part == "2 way" || part == "two way" {
+    if ["2way", "2 way", "two way", "twoway"].contains(&part) {
         return Standing::Unknown;
     }
     if is_about("bgp") && part == "active" {
         return Standing::Bad;
+    }
+    // The second supervisor is not there.
+    if is_about("ha") && is_in(HA_LOST, part) {
+        return Standing::Bad;
+    }
+    if is_about("ha") && is_in(HA_GOOD, part) {
+        return Standing::Good;
     }
     let small = part.replace(' ', "");
     if is_in(OFF, part) {

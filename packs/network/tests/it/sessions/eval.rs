@@ -15,16 +15,15 @@ fn value(result: &Value) -> &'static str {
     }
 }
 
-#[test]
-fn every_case_of_the_evaluation_agrees_without_a_model() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("eval");
+/// How many cases of a folder there are, and those that disagree: the value, the expected one, and why.
+fn disagreements(name: &str) -> (usize, Vec<(String, Value, String)>) {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let mut entries: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.retain(|path| path.is_dir());
     entries.sort();
-    assert!(entries.len() >= 30, "{} cases", entries.len());
     let mut wrong = Vec::new();
-    for path in entries {
+    for path in &entries {
         let text = std::fs::read_to_string(path.join("case.json")).unwrap();
         let case: Value = serde_json::from_str(&text).unwrap();
         let inventory = Inventory::at(&path.join("network.json"));
@@ -42,13 +41,33 @@ fn every_case_of_the_evaluation_agrees_without_a_model() {
             || list("never_says").iter().any(is_said)
         {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            wrong.push(format!(
+            let why = format!(
                 "{name}: {} not {expected}: {}\n{:#}",
                 value(&result),
                 result["summary"],
                 result["judgements"]
-            ));
+            );
+            wrong.push((value(&result).to_owned(), expected.clone(), why));
         }
     }
-    assert!(wrong.is_empty(), "{} disagree:\n{}", wrong.len(), wrong.join("\n"));
+    (entries.len(), wrong)
+}
+
+#[test]
+fn every_case_of_the_evaluation_agrees_without_a_model() {
+    let (all, wrong) = disagreements("eval");
+    assert!(all >= 30, "{all} cases");
+    let why: Vec<String> = wrong.into_iter().map(|(_, _, why)| why).collect();
+    assert!(why.is_empty(), "{} disagree:\n{}", why.len(), why.join("\n"));
+}
+
+#[test]
+fn an_unseen_case_that_disagrees_is_open() {
+    let (all, wrong) = disagreements("unseen/dev");
+    let why: Vec<&str> = wrong.iter().map(|(_, _, why)| why.as_str()).collect();
+    if std::env::var("SHOW").is_ok() { println!("{} of {all} disagree:\n{}", why.len(), why.join("\n")); }
+    assert!(wrong.len() * 10 <= all * 3, "{} disagree:\n{}", why.len(), why.join("\n"));
+    for (value, _, why) in &wrong {
+        assert_eq!(value, "open", "{why}");
+    }
 }
