@@ -1,12 +1,8 @@
 //! Compares the answers of several tools and devices: what one expects or shows and another lacks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
-use super::findings::{DEPTH_MAX, Fine, Read, missing};
-use super::object::{number, snake};
-use super::query::normal_interface;
+use super::findings::{Fine, Read, Sends, missing};
 
 /// Protocols that have a neighbor wherever the first protocol has one.
 const FOLLOWS: &[(&str, &str)] = &[("isis", "ldp"), ("ospf", "ldp")];
@@ -90,112 +86,97 @@ const PREFIX_PART: f64 = 10.0;
 /// Fewer prefixes than this say nothing about the neighbor that sends fewer.
 const PREFIXES_MIN: f64 = 20.0;
 
-/// Neighbors of one device of which one sends far fewer prefixes than another. A customer's does; a partner's must
-/// not: no rule knows which it is.
-pub(super) fn uneven(reads: &[Read]) -> Option<String> {
-    reads.iter().find_map(|read| {
-        let mut most: BTreeMap<&str, f64> = BTreeMap::new();
-        let counted = read.fine.iter().filter(|fine| {
-            fine.attribute == "prefixes" && fine.subjects.contains(&"bgp") && !fine.name.is_empty()
-        });
-        for (name, number) in counted.filter_map(|fine| Some((fine.name.as_str(), fine.number?))) {
-            let known = most.entry(name).or_insert(number);
-            *known = known.max(number);
+/// Words of the name or the description of a route reflector.
+const REFLECTORS: &[&str] = &["rr", "reflector"];
+
+fn is_reflector(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| REFLECTORS.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit())))
+}
+
+/// What a neighbor that sends far fewer prefixes than its partner shows.
+#[derive(Debug, PartialEq)]
+pub(super) enum Uneven {
+    /// Both are reflectors, which have the same routes.
+    Lost(String),
+    /// No rule knows whether they are partners.
+    Open(String),
+}
+
+/// A neighbor that sends far fewer prefixes than its partner: another neighbor of the device in the same AS, or itself
+/// at another device. Neighbors in different ASes are no partners: a customer sends a few, a transit everything.
+pub(super) fn uneven(reads: &[Read]) -> Option<Uneven> {
+    let mut found = Vec::new();
+    for read in reads {
+        for (at, many) in read.sends.iter().enumerate() {
+            let of_other = reads.iter().filter(|other| other.device != read.device);
+            let at_others =
+                of_other.flat_map(|other| &other.sends).filter(|few| few.name == many.name);
+            let beside = read.sends.iter().enumerate().filter(|(other, few)| {
+                *other != at && few.name != many.name && few.remote_as == many.remote_as
+            });
+            // The clients of a reflector each have routes of their own.
+            let beside = beside.filter(|_| !is_reflector(&read.device)).map(|(_, few)| few);
+            found.extend(beside.chain(at_others).filter_map(|few| is_far(few, many)));
         }
-        let (many, top) = most.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
-        let (few, least) = most.iter().min_by(|a, b| a.1.total_cmp(b.1))?;
-        (*top >= PREFIXES_MIN && least * PREFIX_PART < *top).then(|| {
-            format!("{few} sends {least} prefixes and {many} {top}; no rule knows whether they are partners")
-        })
+    }
+    let is_lost = |uneven: &Uneven| matches!(uneven, Uneven::Lost(_));
+    let lost = found.iter().position(is_lost).unwrap_or_default();
+    (!found.is_empty()).then(|| found.swap_remove(lost))
+}
+
+fn is_far(few: &Sends, many: &Sends) -> Option<Uneven> {
+    if many.number < PREFIXES_MIN || few.number * PREFIX_PART >= many.number {
+        return None;
+    }
+    let text =
+        format!("{} sends {} prefixes and {} {}", few.name, few.number, many.name, many.number);
+    Some(if is_reflector(&few.described) && is_reflector(&many.described) {
+        Uneven::Lost(format!("{text}: the reflectors should have the same routes"))
+    } else {
+        Uneven::Open(format!("{text}; no rule knows whether they are partners"))
     })
 }
 
-/// Names of the ends of a link, as discovery protocols and inventories have them.
-const LOCAL: &[&str] = &["local_interface", "local_port", "local_intf", "interface", "port"];
-const FAR_DEVICE: &[&str] = &[
-    "remote_device",
-    "remote_host",
-    "remote_system_name",
-    "neighbor_device",
-    "neighbor",
-    "neighbor_name",
-    "system_name",
-    "hostname",
-];
-const FAR_PORT: &[&str] = &[
-    "remote_interface",
-    "remote_port",
-    "neighbor_interface",
-    "neighbor_port",
-    "port_id",
-    "remote_intf",
-];
-const NAME: &[&str] = &["name", "interface", "interface_name", "port", "port_name"];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// An interface of a device.
-type End = (String, String);
-
-/// The links between asked devices whose ends have different MTUs.
-pub(super) fn mtus<'a>(answers: impl Iterator<Item = (String, &'a Value)>) -> Vec<String> {
-    let (mut mtu, mut links) = (BTreeMap::new(), BTreeSet::new());
-    for (device, answer) in answers {
-        ends(&short(&device), answer, 0, &mut mtu, &mut links);
-    }
-    let mut lost = BTreeSet::new();
-    for (one, other) in links {
-        let (Some((here, a)), Some((there, b))) = (mtu.get(&one), mtu.get(&other)) else {
-            continue;
+    fn read(device: &str, sends: &[(&str, &str, f64)]) -> Read {
+        let of = |(described, remote_as, number): &(&str, &str, f64)| Sends {
+            name: (*described).to_owned(),
+            remote_as: (*remote_as).to_owned(),
+            local_as: "65000".to_owned(),
+            number: *number,
+            described: (*described).to_owned(),
         };
-        let (first, second) = ((&one.0, here, *a), (&other.0, there, *b));
-        let (first, second) = if one.0 <= other.0 { (first, second) } else { (second, first) };
-        if first.2 != second.2 {
-            let text =
-                |(device, name, mtu): (&String, &String, f64)| format!("{device} {name} {mtu}");
-            let (first, second) = (text(first), text(second));
-            lost.insert(format!("the MTUs of a link differ: {first}, {second}"));
-        }
+        Read { device: device.to_owned(), sends: sends.iter().map(of).collect(), ..Read::default() }
     }
-    lost.into_iter().collect()
-}
 
-fn short(device: &str) -> String {
-    device.split('.').next().unwrap_or_default().to_lowercase()
-}
-
-/// Collects the MTUs of interfaces, with their names as shown, and the links.
-fn ends(
-    device: &str,
-    value: &Value,
-    depth: usize,
-    mtu: &mut BTreeMap<End, (String, f64)>,
-    links: &mut BTreeSet<(End, End)>,
-) {
-    if depth > DEPTH_MAX {
-        return;
+    #[test]
+    fn only_partners_are_compared() {
+        let of = |sends: &[(&str, &str, f64)]| uneven(&[read("pe1", sends)]);
+        // A customer beside a transit.
+        assert_eq!(of(&[("10.0.0.2", "65001", 3.0), ("10.0.0.3", "65002", 940_000.0)]), None);
+        assert!(matches!(
+            of(&[("rr-1", "65000", 900.0), ("rr-2", "65000", 12.0)]),
+            Some(Uneven::Lost(_))
+        ));
+        assert!(matches!(
+            of(&[("10.0.0.2", "65000", 900.0), ("10.0.0.3", "65000", 12.0)]),
+            Some(Uneven::Open(_))
+        ));
+        assert_eq!(of(&[("rr-1", "65000", 900.0), ("rr-2", "65000", 880.0)]), None);
+        // The clients of a reflector.
+        assert_eq!(uneven(&[read("rr1", &[("pe1", "65000", 900.0), ("pe2", "65000", 2.0)])]), None);
     }
-    let inner: Vec<&Value> = match value {
-        Value::Array(items) => items.iter().collect(),
-        Value::Object(members) => {
-            let own = |names: &[&str]| text_of(members, names);
-            let end = |of: &str, name: &str| (short(of), normal_interface(name));
-            let size = members.iter().find(|(name, _)| snake(name) == "mtu");
-            if let (Some(name), Some(size)) = (own(NAME), size.and_then(|(_, size)| number(size))) {
-                mtu.insert(end(device, name), (name.to_owned(), size));
-            }
-            if let (Some(here), Some(far), Some(port)) =
-                (own(LOCAL), own(FAR_DEVICE), own(FAR_PORT))
-            {
-                links.insert((end(device, here), end(far, port)));
-            }
-            members.values().collect()
-        }
-        _ => return,
-    };
-    inner.into_iter().for_each(|value| ends(device, value, depth + 1, mtu, links));
-}
 
-fn text_of<'a>(members: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
-    names
-        .iter()
-        .find_map(|wanted| members.iter().find(|(name, _)| snake(name) == *wanted)?.1.as_str())
+    #[test]
+    fn a_neighbor_that_sends_two_devices_different_numbers_is_not_cleared() {
+        let reads = [
+            read("pe1", &[("10.0.0.9", "65000", 900.0)]),
+            read("pe2", &[("10.0.0.9", "65000", 8.0)]),
+        ];
+        assert!(matches!(uneven(&reads), Some(Uneven::Open(_))));
+    }
 }

@@ -37,8 +37,13 @@ const STABLE_S_MIN: f64 = 7.0 * 86_400.0;
 
 /// Ends of the lines that tell an uptime and why a device restarted, in lower case.
 const UPTIME: &[&str] = &["uptime is ", "uptime: "];
-const REASONS: &[&str] =
-    &["last reload reason: ", "last reload reason    : ", "reason: ", "system returned to rom by ", "last reboot reason "];
+const REASONS: &[&str] = &[
+    "last reload reason: ",
+    "last reload reason    : ",
+    "reason: ",
+    "system returned to rom by ",
+    "last reboot reason ",
+];
 
 /// Beginnings of what `show version` prints first.
 const VERSIONS: &[&str] = &[
@@ -65,7 +70,8 @@ pub(super) fn block(lines: &[&str]) -> Option<Block> {
 
 /// Lines that belong to the first one: indented, and not blank.
 fn indented(lines: &[&str]) -> usize {
-    let own = lines.iter().skip(1).take_while(|line| line.starts_with(' ') && is_below(lines[0], line));
+    let own =
+        lines.iter().skip(1).take_while(|line| line.starts_with(' ') && is_below(lines[0], line));
     1 + own.count()
 }
 
@@ -103,7 +109,8 @@ fn headline(line: &str) -> Option<Map<String, Value>> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.contains(|c: char| c.is_ascii_digit())
         && !name.contains(' ');
-    let state = ["administratively down", "up", "down"].iter().find(|state| rest.starts_with(*state))?;
+    let state =
+        ["administratively down", "up", "down"].iter().find(|state| rest.starts_with(*state))?;
     let after = &rest[state.len()..];
     if !is_name || !(after.is_empty() || after.starts_with([',', ' '])) {
         return None;
@@ -150,7 +157,9 @@ fn counters(line: &str, members: &mut Map<String, Value>) {
             members.insert((*name).to_owned(), json!(number));
         }
     }
-    if let Some(drops) = line.split("Total output drops: ").nth(1).and_then(|text| text.trim().parse::<u64>().ok()) {
+    if let Some(drops) =
+        line.split("Total output drops: ").nth(1).and_then(|text| text.trim().parse::<u64>().ok())
+    {
         members.insert("output_drops".to_owned(), json!(drops));
     }
 }
@@ -161,10 +170,17 @@ fn doubtful(line: &str) -> bool {
     logs::is_bad(&small)
         && !small.starts_with("description")
         && !small.chars().next().is_some_and(|c| c.is_ascii_digit())
-        && !["last clearing", "last input", "loopback", "keepalive", "link flap"].iter().any(|start| small.starts_with(start))
+        && !["last clearing", "last input", "loopback", "keepalive", "link flap"]
+            .iter()
+            .any(|start| small.starts_with(start))
 }
 
-fn of_lines(mut members: Map<String, Value>, path: &'static str, used: usize, doubts: Vec<&str>) -> Block {
+fn of_lines(
+    mut members: Map<String, Value>,
+    path: &'static str,
+    used: usize,
+    doubts: Vec<&str>,
+) -> Block {
     if let Some(first) = doubts.first() {
         members.insert("unread".to_owned(), json!(first.trim()));
     }
@@ -200,7 +216,8 @@ fn ospf_interface(lines: &[&str]) -> Option<Block> {
         let small = line.to_lowercase();
         let at = small.find("area ")?;
         let text = line[at + 5..].split([' ', ',', '(']).next()?;
-        (small.contains("process id") || small.contains("internet address")).then(|| text.to_owned())
+        (small.contains("process id") || small.contains("internet address"))
+            .then(|| text.to_owned())
     })?;
     let number = |words: &str| -> Option<u32> {
         own.iter().find_map(|line| {
@@ -225,7 +242,10 @@ fn ospf_interface(lines: &[&str]) -> Option<Block> {
             members.insert(name.to_owned(), value);
         }
     }
-    let doubts = own.iter().copied().filter(|line| doubtful(line) && !line.to_lowercase().contains("passive"));
+    let doubts = own
+        .iter()
+        .copied()
+        .filter(|line| doubtful(line) && !line.to_lowercase().contains("passive"));
     let doubts: Vec<&str> = doubts.filter(|line| !line.contains("Dead ")).collect();
     Some(of_lines(members, "ospf", used, doubts))
 }
@@ -246,6 +266,7 @@ fn junos_interface(lines: &[&str]) -> Option<Block> {
         members.insert("oper_status".to_owned(), json!(link));
     }
     let (mut used, mut doubts, mut side, mut stable) = (1, Vec::new(), "", false);
+    let mut raised: Vec<String> = Vec::new();
     for line in &lines[1..] {
         let text = line.trim();
         if text.starts_with("Physical interface: ") || !line.starts_with(' ') && !text.is_empty() {
@@ -258,6 +279,10 @@ fn junos_interface(lines: &[&str]) -> Option<Block> {
             _ => {}
         }
         if let Some(shown) = optics::junos(text) {
+            // The words of the device beside the member's name.
+            if shown.as_ref().is_some_and(|(_, value)| value == "On") {
+                raised.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
+            }
             module.extend(shown);
         } else if let Some(ago) = text.strip_prefix("Last flapped") {
             let ago = ago.split('(').nth(1).and_then(|text| text.split(" ago").next());
@@ -265,6 +290,9 @@ fn junos_interface(lines: &[&str]) -> Option<Block> {
         } else if !junos_counters(text, side, &mut members) && doubtful(text) {
             doubts.push(text);
         }
+    }
+    if !raised.is_empty() {
+        module.insert("reason".to_owned(), json!(raised.join(", ")));
     }
     if stable {
         members.remove("carrier_transitions");
@@ -290,9 +318,10 @@ fn junos_counters(text: &str, side: &str, members: &mut Map<String, Value>) -> b
             ("carrier transitions", Some(count)) => {
                 members.insert("carrier_transitions".to_owned(), json!(count));
             }
-            ("errors" | "drops" | "discards" | "framing errors" | "runts" | "giants", Some(count))
-                if !side.is_empty() =>
-            {
+            (
+                "errors" | "drops" | "discards" | "framing errors" | "runts" | "giants",
+                Some(count),
+            ) if !side.is_empty() => {
                 members.insert(format!("{side}{}", small.replace(' ', "_")), json!(count));
             }
             ("input  packets" | "input packets", Some(count)) => {
@@ -306,7 +335,8 @@ fn junos_counters(text: &str, side: &str, members: &mut Map<String, Value>) -> b
         }
         is_read = true;
     }
-    let cells: Vec<&str> = text.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    let cells: Vec<&str> =
+        text.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
     if let [name, received, ..] = cells.as_slice()
         && let Ok(received) = received.parse::<u64>()
     {
@@ -384,7 +414,10 @@ fn redundancy(lines: &[&str]) -> Option<Block> {
         let name = name.trim().to_lowercase();
         let (_, member) = REDUNDANCY.iter().find(|(known, _)| *known == name)?;
         // `8 -STANDBY HOT`; the reason stands behind the state.
-        let value = value.trim().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches([' ', '-']);
+        let value = value
+            .trim()
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .trim_start_matches([' ', '-']);
         let value = value.split("  ").next().unwrap_or(value);
         Some((*member, value.to_owned()))
     };
@@ -420,7 +453,8 @@ fn version(lines: &[&str]) -> Option<Block> {
     let small: Vec<String> = lines.iter().map(|line| line.to_lowercase()).collect();
     let is_first = |text: &str| {
         let text = text.trim();
-        VERSIONS.iter().any(|start| text.starts_with(start)) || UPTIME.iter().any(|words| text.contains(words))
+        VERSIONS.iter().any(|start| text.starts_with(start))
+            || UPTIME.iter().any(|words| text.contains(words))
     };
     if !is_first(small.first()?) {
         return None;

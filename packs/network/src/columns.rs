@@ -106,6 +106,33 @@ const COLUMNS: &[(&str, &str)] = &[
     ("native vlan", "native_vlan"),
     ("vlans allowed on trunk", "allowed_vlans"),
     ("vlans allowed", "allowed_vlans"),
+    ("native", "native_vlan"),
+    ("vlans err-disabled on trunk", "errdisabled_vlans"),
+    ("vlans allowed and active in management domain", "active_vlans"),
+    ("vlans in spanning tree forwarding state and not pruned", "forwarding_vlans"),
+    ("vlans in spanning tree forwarding state", "forwarding_vlans"),
+    ("stp forwarding", "forwarding_vlans"),
+    ("vlans in spanning tree forwarding state and pruned", "forwarding_vlans"),
+    ("vlans forwarding on fabricpath", "-"),
+    ("device id", "neighbor"),
+    ("neighbor device id", "neighbor"),
+    ("system name", "neighbor"),
+    ("local intf", "local_interface"),
+    ("local intrfce", "local_interface"),
+    ("local interface", "local_interface"),
+    ("parent interface", "-"),
+    ("chassis id", "-"),
+    ("hold-time", "hold_time"),
+    ("holdtme", "hold_time"),
+    ("capability", "-"),
+    ("platform", "-"),
+    ("hldtme", "hold_time"),
+    ("port info", "neighbor_interface"),
+    ("neighbor port id", "neighbor_interface"),
+    ("mod", "module"),
+    ("ports", "-"),
+    ("module-type", "type"),
+    ("model", "model"),
     ("align-err", "alignment_errors"),
     ("fcs-err", "fcs_errors"),
     ("xmit-err", "transmit_errors"),
@@ -125,7 +152,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("detect time", "-"),
     ("interval", "-"),
     ("multiplier", "-"),
-    ("port id", "-"),
+    ("port id", "neighbor_interface"),
     ("designated port id", "-"),
     ("designated bridge id", "-"),
     ("connection", "-"),
@@ -148,7 +175,7 @@ const SPECIAL: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Longest heading of a column, in words.
-const WORDS_MAX: usize = 4;
+const WORDS_MAX: usize = 9;
 
 /// How far a cell may stand from its heading, in characters.
 const DISTANCE_MAX: usize = 14;
@@ -189,8 +216,7 @@ fn header(line: &str) -> Option<Vec<Column>> {
             let known = COLUMNS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
             known.filter(|_| is_close).map(|(_, member)| *member)
         };
-        let (many, name) =
-            (1..=WORDS_MAX).rev().find_map(|many| Some((many, phrase(many)?)))?;
+        let (many, name) = (1..=WORDS_MAX).rev().find_map(|many| Some((many, phrase(many)?)))?;
         columns.push(Column { name, start: words[at].0, end: words[at + many - 1].1 });
         at += many;
     }
@@ -218,7 +244,14 @@ fn subject(columns: &[Column], text: &str) -> Option<&'static str> {
         Some("spanning_tree")
     } else if has("group") && has("state") {
         Some("fhrp")
-    } else if has("native_vlan") || has("allowed_vlans") {
+    } else if has("neighbor_interface") && has("neighbor") {
+        Some("lldp_neighbors")
+    } else if has("module") && has("status") {
+        Some("supervisor_modules")
+    } else if columns
+        .iter()
+        .any(|column| column.name.ends_with("_vlans") || column.name == "native_vlan")
+    {
         Some("trunks")
     } else if ["fcs_errors", "receive_errors"].iter().any(|name| has(name))
         || has("status") && (has("port") || has("interface"))
@@ -236,9 +269,14 @@ fn cells(row: &str, columns: &[Column]) -> Option<Vec<String>> {
     if words.len() == columns.len() {
         return Some(words.into_iter().map(|(_, _, word)| word.to_owned()).collect());
     }
-    let distance = |(start, end, _): &(usize, usize, &str), column: &Column| {
+    let distance = |(start, end, _): &(usize, usize, &str), at: usize| {
+        let column = &columns[at];
+        let next = columns.get(at + 1).map_or(usize::MAX, |next| next.start);
         if *end < column.start {
             column.start - end
+        } else if (column.start..next).contains(start) {
+            // A later word of a cell that is wider than its heading.
+            usize::from(*start > column.end)
         } else {
             start.saturating_sub(column.end)
         }
@@ -254,14 +292,14 @@ fn cells(row: &str, columns: &[Column]) -> Option<Vec<String>> {
                     .min()
                     .unwrap_or_default(),
             };
-            (before.0 + distance(word, &columns[column]), before.1)
+            (before.0 + distance(word, column), before.1)
         };
         best.push((0..columns.len()).map(of).collect());
     }
     let mut found = vec![Vec::new(); columns.len()];
     let mut column = (0..columns.len()).min_by_key(|at| (best.last().map(|of| of[*at].0), *at))?;
     for (at, word) in words.iter().enumerate().rev() {
-        if distance(word, &columns[column]) > DISTANCE_MAX {
+        if distance(word, column) > DISTANCE_MAX {
             return None;
         }
         found[column].insert(0, word.2);
@@ -280,7 +318,7 @@ pub(super) fn is_rule(line: &str) -> bool {
 fn is_second_header(line: &str) -> bool {
     let small = line.trim().to_lowercase();
     let first = small.split_whitespace().next().unwrap_or_default();
-    let known = ["interface", "name", "id", "ip-address", "port", "area-id"];
+    let known = ["interface", "name", "id", "ip-address", "port", "area-id", "vlan", "ch"];
     !line.chars().any(|c| c.is_ascii_digit()) && known.contains(&first)
 }
 
@@ -293,9 +331,8 @@ pub(super) fn table(lines: &[&str]) -> Option<Block> {
         let read = |row: &str| -> Option<Vec<(&'static str, String)>> {
             let cells: Vec<&str> = row.split_whitespace().collect();
             let is_whole = cells.len() >= names.len() || cells.len() > 2;
-            is_whole.then(|| {
-                names.iter().copied().zip(cells.into_iter().map(str::to_owned)).collect()
-            })
+            is_whole
+                .then(|| names.iter().copied().zip(cells.into_iter().map(str::to_owned)).collect())
         };
         return rows(lines, path, read);
     }
@@ -324,11 +361,21 @@ fn rows(
         let is_row = !line.trim().is_empty();
         let Some(cells) = read(line).filter(|_| is_row) else { break };
         // SR OS prints the area of a neighbor below it.
-        let is_area = path == "ospf" && line.starts_with("   ") && cells[1..].iter().all(|(_, cell)| cell.is_empty());
+        let is_area = path == "ospf"
+            && line.starts_with("   ")
+            && cells[1..].iter().all(|(_, cell)| cell.is_empty());
         if is_area || cells.first().is_none_or(|(_, cell)| cell.is_empty()) {
             // A second address or family of the row above.
             if found.is_empty() || super::logs::is_bad(line) {
                 break;
+            }
+            // A list of VLANs that goes on.
+            let last = found.last_mut().and_then(Value::as_object_mut);
+            if let (Some(row), Some((name, more))) = (last, cells.last())
+                && let Some(Value::String(list)) = row.get_mut(*name)
+                && path == "trunks"
+            {
+                *list = format!("{},{more}", list.trim_end_matches(','));
             }
             block.lines += 1;
             continue;

@@ -325,7 +325,7 @@ impl Reader {
     }
 }
 
-fn is_alike(what: &str, one: &Value, other: &Value) -> bool {
+pub(super) fn is_alike(what: &str, one: &Value, other: &Value) -> bool {
     let vlans = |value: &Value| if what.contains("vlan") { vlans(value) } else { None };
     if let (Some(one), Some(other)) = (vlans(one), vlans(other)) {
         return one == other;
@@ -350,7 +350,7 @@ fn joined(all: &BTreeSet<String>) -> String {
 }
 
 /// VLANs such as `10-12,20`.
-fn vlans(value: &Value) -> Option<BTreeSet<u16>> {
+pub(super) fn vlans(value: &Value) -> Option<BTreeSet<u16>> {
     let mut all = BTreeSet::new();
     let parts = match value {
         Value::Array(items) => items.iter().map(text).collect(),

@@ -47,6 +47,24 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
     total
 }
 
+/// A time such as `2026-01-02T03:04:05Z`, in seconds since 1970. An offset is not read: hours do not matter here.
+pub(super) fn date(text: &str) -> Option<f64> {
+    let (day, clock) = text.trim().split_once(['T', ' ']).unwrap_or((text.trim(), "00:00:00"));
+    let parts: Option<Vec<i64>> = day.split('-').map(|part| part.parse().ok()).collect();
+    let [year, month, day] = parts?[..] else { return None };
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days since 1970 in the Gregorian calendar, with years that begin in March.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days =
+        365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469;
+    let clock: String = clock.chars().take_while(|c| c.is_ascii_digit() || *c == ':').collect();
+    let seconds = crate::durations::clock(&clock).unwrap_or(0.0);
+    #[expect(clippy::cast_precision_loss, reason = "days of a few thousand years")]
+    Some(days as f64 * 86_400.0 + seconds)
+}
+
 fn is_long(word: &str) -> bool {
     let names = [
         "year", "yr", "month", "mon", "week", "wk", "day", "hour", "hr", "minute", "min", "second",
@@ -63,6 +81,14 @@ fn clock(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_is_read() {
+        assert_eq!(date("1970-01-01T00:00:10Z"), Some(10.0));
+        assert_eq!(date("2026-11-20T08:30:00Z"), Some(1_795_163_400.0));
+        assert_eq!(date("2000-02-29"), Some(951_782_400.0));
+        assert_eq!(date("yesterday"), None);
+    }
 
     #[test]
     fn durations_are_read_as_devices_print_them() {

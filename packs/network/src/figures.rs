@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::durations;
 use super::fields::Field;
-use super::findings::{OF_NEIGHBORS, Reader};
+use super::findings::{OF_NEIGHBORS, Reader, Sends};
 use super::object::{Location, Object, number as number_of};
 
 /// Minimum errors that count as a problem, without a number of packets. A handful since the last
@@ -134,6 +134,7 @@ impl Reader {
                 if name.contains("state") {
                     self.fine(subjects, "state", None, &own);
                 }
+                self.sends(name, number, object, location);
                 let peer = peer(object, location);
                 ("prefixes", prefixes(number, object).map(|what| format!("{peer} {what}")))
             }
@@ -162,6 +163,38 @@ impl Reader {
             Some(text) => self.wrong(subjects, text),
             None => self.fine(subjects, attribute, Some(number), &own),
         }
+    }
+
+    /// Remembers how many prefixes a BGP neighbor sends.
+    fn sends(&mut self, name: &str, number: f64, object: &Object<'_>, location: &Location) {
+        let text = |names: &[&str]| {
+            let value = names.iter().find_map(|name| object.get(name));
+            value.map_or_else(String::new, |value| {
+                value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+            })
+        };
+        if !self.own.contains(&"bgp") || name.contains("accept") {
+            return;
+        }
+        let own = location.name(object);
+        let described =
+            [own.as_str(), &text(&["description", "desc", "neighbor_name", "peer_name", "group"])];
+        self.read.sends.push(Sends {
+            described: described.join(" ").to_lowercase(),
+            remote_as: text(&[
+                "remote_as",
+                "neighbor_as",
+                "peer_as",
+                "neigh_as",
+                "neighboras",
+                "remote_asn",
+                "asn",
+                "as",
+            ]),
+            local_as: text(&["local_as", "local_asn"]),
+            name: own,
+            number,
+        });
     }
 
     /// A number that no rule knows, by the thresholds beside it.

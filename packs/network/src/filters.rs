@@ -34,7 +34,8 @@ pub(super) fn block(lines: &[&str]) -> Option<Block> {
     let beginning = HEADS.iter().find(|beginning| small.starts_with(*beginning))?;
     let name = head[beginning.len()..].split_whitespace().next()?;
     // IOS and IOS XR print only numbers above zero.
-    let mut is_counted = !small.starts_with("ip access list") && !small.starts_with("ipv6 access list ");
+    let mut is_counted =
+        !small.starts_with("ip access list") && !small.starts_with("ipv6 access list ");
     let mut used = 1;
     let mut rules = Vec::new();
     for line in &lines[1..] {
@@ -95,7 +96,9 @@ fn end_of<'a>(words: &'a [&'a str]) -> (String, Option<String>, &'a [&'a str]) {
     let is_mask = |word: &&str| word.contains('.') && !word.contains('/');
     let (address, mut rest) = match words {
         [HOST, address, rest @ ..] => ((*address).to_owned(), rest),
-        [address, mask, rest @ ..] if address.contains('.') && is_mask(mask) && !address.contains('/') => {
+        [address, mask, rest @ ..]
+            if address.contains('.') && is_mask(mask) && !address.contains('/') =>
+        {
             (format!("{address} {mask}"), rest)
         }
         [address, rest @ ..] => ((*address).to_owned(), rest),
@@ -177,6 +180,9 @@ mod tests {
     /// EOS and NX-OS count only if they are told to.
     #[test]
     fn a_rule_that_is_not_counted_has_no_number() {
-        check("IP Access List EDGE\n        10 deny tcp any any eq 23", &["deny|tcp|any|any|eq 23|-"]);
+        check(
+            "IP Access List EDGE\n        10 deny tcp any any eq 23",
+            &["deny|tcp|any|any|eq 23|-"],
+        );
     }
 }

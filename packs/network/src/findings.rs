@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::durations::date;
 use super::fields::{is_identifier, shows_state};
 use super::interpret::{device_of, name_words};
-use super::object::{Location, Object, plain, snake};
+use super::object::{Location, Object, number, plain, snake};
 use super::{lexicon, logs, printed, tables, vocabulary};
 
 /// Maximum depth and number of objects read of one answer.
@@ -60,10 +61,43 @@ pub(super) struct Read {
     pub named: Vec<(&'static str, String)>,
     /// Objects that should be there, by subject and name.
     pub expected: Vec<(&'static str, String)>,
+    /// What an operator switched off, with its subjects.
+    pub off: Vec<(Vec<&'static str>, String)>,
+    /// The root bridges of spanning trees.
+    pub roots: Vec<Root>,
+    /// The prefixes that BGP neighbors send.
+    pub sends: Vec<Sends>,
+    /// What was read, without the server's wrapping.
+    pub content: Value,
+    /// When the answer was taken, if it says so.
+    pub taken_at: Option<String>,
+    /// The newest time in the answer, in seconds since 1970.
+    pub newest: Option<f64>,
     /// The route targets of VRFs.
     pub targets: Vec<Targets>,
     /// The device of the call, in lower case; empty if the tool takes none.
     pub device: String,
+}
+
+/// The root bridge of a spanning tree.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Root {
+    pub address: String,
+    /// Whether the device itself is the root.
+    pub is_own: bool,
+    /// An index of [`Read::tokens`].
+    pub object: usize,
+}
+
+/// How many prefixes a BGP neighbor sends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sends {
+    pub name: String,
+    pub remote_as: String,
+    pub local_as: String,
+    pub number: f64,
+    /// Its name and its description, in lower case.
+    pub described: String,
 }
 
 /// The route targets of a VRF at one device.
@@ -122,6 +156,28 @@ const COLLECTIONS: &[&str] = &[
     "rule",
 ];
 
+/// Names of the time at which an answer was taken, and of its age in seconds.
+const TAKEN: &[&str] = &[
+    "collected_at",
+    "taken_at",
+    "retrieved_at",
+    "fetched_at",
+    "cached_at",
+    "captured_at",
+    "polled_at",
+    "last_polled",
+    "as_of",
+    "generated_at",
+    "snapshot_time",
+    "timestamp",
+    "last_updated",
+    "updated_at",
+];
+const AGES: &[&str] = &["age_seconds", "cache_age_seconds", "cache_age_s", "age_s", "cache_age"];
+
+/// An older answer says nothing about now, in seconds.
+const AGE_S_MAX: f64 = 86_400.0;
+
 /// Reads the answer of a tool about a device.
 pub(super) fn read(tool: &str, arguments: &Value, content: &Value) -> Read {
     let parsed = content.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -148,6 +204,9 @@ pub(super) fn read(tool: &str, arguments: &Value, content: &Value) -> Read {
         reader.wrong(&[subject], format!("{subject}: {name} is expected and missing"));
     }
     reader.about(arguments, &content);
+    if !content.is_string() {
+        reader.read.content = content;
+    }
     reader.read.device = reader.device;
     reader.read
 }
@@ -227,6 +286,12 @@ impl Reader {
         if let (Some(_), Some(told)) = (of(arguments), of(content)) {
             self.is_of(&told);
         }
+        self.read.taken_at =
+            TAKEN.iter().find_map(|name| content.get(*name)?.as_str().map(str::to_owned));
+        let age = AGES.iter().find_map(|name| number(content.get(*name)?));
+        if let Some(age) = age.filter(|age| *age > AGE_S_MAX) {
+            self.unknown(format!("the answer is {} hours old", (age / 3_600.0).floor()));
+        }
     }
 
     /// Checks that this is the name of the device that was asked.
@@ -236,7 +301,8 @@ impl Reader {
         // A prompt may end with the name of the routing engine.
         let told_short = short(told);
         let bare = told_short.trim_end_matches("-re0").trim_end_matches("-re1");
-        if !asked.is_empty() && asked != told && short(asked) != told_short && short(asked) != bare {
+        if !asked.is_empty() && asked != told && short(asked) != told_short && short(asked) != bare
+        {
             self.unknown(format!("the answer is about {told}, not {asked}"));
         }
     }
@@ -251,6 +317,8 @@ impl Reader {
         for line in tables::bad(&printed.lines) {
             self.wrong(&subjects, format!("shown: {line}"));
         }
+        self.read.content =
+            printed.shown.iter().map(|(_, shown)| shown.clone()).collect::<Vec<_>>().into();
         for (subject, shown) in &printed.shown {
             let path = Some(*subject).filter(|subject| !subject.is_empty());
             let path = path.into_iter().map(str::to_owned).collect();
@@ -356,6 +424,10 @@ impl Reader {
         let object = Object::of(members);
         let subjects = self.subjects(&object, location);
         let own = self.proven(&subjects, location);
+        let times =
+            object.0.iter().filter(|(name, _)| TAKEN.contains(&name.as_str()) || name == "time");
+        let times = times.filter_map(|(_, value)| date(value.as_str()?));
+        self.read.newest = times.chain(self.read.newest).reduce(f64::max);
         self.own.clone_from(&own);
         if let Some(message) =
             ["message", "msg", "text"].iter().find_map(|m| object.get(m)?.as_str())

@@ -204,8 +204,30 @@ fn call(
 ) -> Result<ToolCall, String> {
     let weighed = offered.iter().map(|tool| (weight(tool, subject), tool));
     let matching = weighed.filter(|(weight, _)| *weight >= 1.0).collect();
-    best(matching, action, known, format!("no available tool covers {subject}"))
+    let reason = format!("no available tool covers {subject}");
+    best(matching, action, known, reason.clone()).or_else(|error| {
+        let words =
+            FAMILIES.iter().find(|(names, _)| names.contains(&subject)).map(|(_, words)| words);
+        let of_word = |word: &&str| {
+            offered
+                .iter()
+                .filter(|tool| name_words(&tool.name).iter().any(|w| w == word))
+                .collect::<Vec<_>>()
+        };
+        let of_family = words.into_iter().flat_map(|words| words.iter().flat_map(of_word));
+        let weighed = of_family.zip((1..).map(f64::from)).map(|(tool, at)| (-at, tool)).collect();
+        best(weighed, action, known, error)
+    })
 }
+
+/// Subjects, and words of the names of the tools that show them if no tool claims them.
+const FAMILIES: &[(&[&str], &[&str])] = &[
+    (&["fhrp"], &["routing", "switching", "interface"]),
+    (&["bfd", "eigrp", "rip", "multicast", "route"], &["routing"]),
+    (&["stp", "vlan", "mac"], &["switching"]),
+    (&["optics", "lag", "tunnel"], &["interface"]),
+    (&["environment", "ha", "ntp", "cpu", "memory"], &["system"]),
+];
 
 /// The call of the tool whose words match the step's, the rare ones more than the common ones.
 fn by_words(action: &str, known: Known<'_>, offered: &[ToolSpec]) -> Result<ToolCall, String> {

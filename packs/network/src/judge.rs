@@ -5,13 +5,14 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::across::{across, mtus, targets, uneven};
+use super::across::{Uneven, across, targets, uneven};
 use super::asks::{self, Ask};
-use super::figures::UTILIZATION_PERCENT_MIN;
 use super::findings::{Fine, Read, read};
 use super::interpret::{self, condition, words};
 use super::lexicon;
+use super::links::links;
 use super::query::normal_interface;
+use super::specific;
 use super::state::{ExecutedToolCall, Finding, State, StepStatus};
 use super::vocabulary::SYMPTOMS;
 
@@ -99,20 +100,25 @@ pub(super) fn judgements(state: &State) -> Vec<Judgement> {
         let at: Vec<usize> = calls.iter().filter_map(|call| position(&mut reads, call)).collect();
         of_steps.push((calls, at));
     }
-    let answers =
-        reads.iter().filter_map(|(call, read)| Some((read.device.clone(), call.result.as_ref()?)));
-    let mut lost: Vec<(&'static str, String)> =
-        mtus(answers).into_iter().map(|why| ("interface", why)).collect();
     let mut owned: Vec<Read> = reads.into_iter().map(|(_, read)| read).collect();
+    specific::stale(&mut owned);
+    let mut lost = links(&mut owned);
     lost.extend(across(&owned));
     lost.extend(targets(&mut owned).into_iter().map(|why| ("vpn", why)));
+    let uneven = match uneven(&owned) {
+        Some(Uneven::Lost(why)) => {
+            lost.push(("bgp", why));
+            None
+        }
+        Some(Uneven::Open(why)) => Some(why),
+        None => None,
+    };
     let reads: Vec<&Read> = owned.iter().collect();
     let mut all = Vec::new();
     for (index, (calls, at)) in of_steps.into_iter().enumerate() {
         let seen: Vec<&Read> = at.into_iter().map(|at| reads[at]).collect();
         all.extend(of_sentences(state, index, calls, &seen));
     }
-    let uneven = uneven(&owned);
     for judged in &mut all {
         let said = words(&judged.sentence);
         let subjects = lexicon::subjects(&said);
@@ -323,26 +329,39 @@ fn judge_device(
     if subjects == ["acl"] {
         attributes.retain(|attribute| *attribute != "errors");
     }
+    let fine: Vec<&Fine> = reads.iter().flat_map(|read| &read.fine).collect();
+    if let Some(why) =
+        specific::above(sentence, &fine).or_else(|| specific::restarted(sentence, &fine))
+    {
+        return (Verdict::NotFine, Some(why));
+    }
+    let names = asks::names(sentence, &said, &state.device_name);
+    let root = specific::root(sentence, &names, &state.device_name, reads);
+    if let Some(why) = root.as_ref().and_then(|root| root.as_ref().err()) {
+        return (Verdict::NotFine, Some(why.clone()));
+    }
+    // The VLAN of a spanning tree says which one.
+    if root.is_some() {
+        subjects.retain(|subject| *subject != "vlan");
+        attributes.retain(|attribute| *attribute != "root");
+    }
     let concerns = |about: &[&'static str]| {
         subjects.is_empty()
             || about.is_empty()
             || about.iter().any(|subject| subjects.contains(subject))
     };
-    let fine: Vec<&Fine> = reads.iter().flat_map(|read| &read.fine).collect();
-    if let Some(limit) = percent(sentence)
-        && let Some(high) = fine
-            .iter()
-            .find(|fine| fine.attribute == "utilization" && fine.number.is_some_and(|n| n >= limit))
-    {
-        let number = high.number.unwrap_or_default();
-        return (Verdict::NotFine, Some(format!("{number}% is used, not under {limit}%")));
-    }
+    let off = specific::switched_off(reads, concerns);
     // A question about one interface is not answered by another one.
     let asked = state.work.interface.as_deref().filter(|_| sentence == state.user_query);
     let is_asked = |text: &str| asked.is_none_or(|interface| mentions(text, interface));
     let mut wrong = reads.iter().flat_map(|read| &read.wrong);
     if wrong.any(|wrong| concerns(&wrong.subjects) && is_asked(&wrong.text)) {
-        return (Verdict::NotFine, None);
+        return (Verdict::NotFine, off);
+    }
+    if let Some(why) =
+        off.filter(|_| sentence == state.user_query && specific::asks_all_up(sentence))
+    {
+        return (Verdict::NotFine, Some(why));
     }
     let is_counted = |fine: &&&Fine| fine.attribute == "state" && concerns(&fine.subjects);
     if let Some(why) = too_few(
@@ -371,7 +390,6 @@ fn judge_device(
         is_optional: is_optional(sentence),
         is_general,
     };
-    let names = asks::names(sentence, &said, &state.device_name);
     if names.is_empty() {
         return judged(&ask, &shown, reads);
     }
@@ -466,14 +484,6 @@ fn too_few(
     names.dedup();
     let has = names.len();
     (has < should && has > 0).then(|| format!("there are {has}, not {should}: no redundancy"))
-}
-
-/// A number that the sentence compares with, in percent, if it is not the rules' own.
-fn percent(sentence: &str) -> Option<f64> {
-    let said = words(&sentence.replace('%', " percent"));
-    let at = said.iter().position(|word| word == "percent")?;
-    let number: f64 = said.get(at.checked_sub(1)?)?.parse().ok()?;
-    (number < UTILIZATION_PERCENT_MIN).then_some(number)
 }
 
 /// Whether a finding is about what the question asks: its subjects, or a name in it.

@@ -160,6 +160,8 @@ impl Reader {
         ]
         .contains(&name)
             || name.starts_with("admin")
+            || is_name(name)
+            || object.is_switched_off()
         {
             return;
         }
@@ -211,9 +213,12 @@ impl Reader {
                 self.wrong(subjects, format!("{words} {what}is {text}{}", object.reason()));
             }
             Standing::Off if subjects.contains(&"interface") => {}
-            Standing::Off => self.unknown(format!(
-                "{words}: {name} is \"{text}\"; whether that is intended is not known"
-            )),
+            Standing::Off => {
+                self.read.off.push((subjects.to_vec(), format!("{words} is switched off: {text}")));
+                self.unknown(format!(
+                    "{words}: {name} is \"{text}\"; whether that is intended is not known"
+                ));
+            }
             Standing::Good if kind == Field::State => {
                 self.up(name, text, object, location, subjects)
             }
@@ -330,6 +335,14 @@ impl Reader {
             _ => self.unknown(format!("{words}: {name} is {is_true}")),
         }
     }
+}
+
+/// Whether a member names or describes something: its text says nothing about health.
+fn is_name(name: &str) -> bool {
+    let last = name.rsplit('_').next().unwrap_or(name);
+    let names =
+        ["name", "id", "type", "desc", "neighbor", "device", "hostname", "system", "host", "model"];
+    names.contains(&last)
 }
 
 /// Whether a member is the tool's own status.

@@ -112,7 +112,9 @@ old path point possible present primary proper properly quick reach reachable re
 resource resources right same second secondary sees shut shutdown side sides site sites small source spare speak speaks standby start started started stop \
 stuck sync synced synchronized synchronised test than think three traffic type unexpected unknown unlabelled upstream usual via view visible wait want week what whole why without word work works worse worst reflector another follow something imported earlier go  neither pe both since cable hardware software heard end every each over \
 inbound outbound ingress egress route routes label labels operating instance instances advertise advertised partner neighbouring independent imports exports export import target loopback core ping area address addresses pop hop connect idle init evidence exchange tunnel interfaces links severity critical \
-counted counts limit maximum threshold thresholds expect expects dr bdr root designated permit deny rule rules apply applied resolves names answer answers zone vs versus day days switching lookup design designed vlans broadcast reload tree trees blocking forwards blocks";
+counted counts limit maximum threshold thresholds expect expects dr bdr root designated permit deny rule rules apply applied resolves names answer answers zone vs versus day days switching lookup design designed vlans broadcast reload tree trees blocking forwards blocks \
+during agree agrees often seven six eight nine ten eleven twelve behind really pair pairs gateway gateways share shares shared properly \
+unused spare spares purpose alternate backup backups neighborship neighborships switches stack recent lately longer anyone anything";
 
 struct Lexicon {
     subjects: Vec<(&'static str, Vec<String>)>,

@@ -236,6 +236,10 @@ impl<'a> Object<'a> {
             .iter()
             .any(|name| self.get(name) == Some(&Value::Bool(false)))
             || shown.any(|state| standing(state, &[]) == Standing::Off)
+            || self
+                .get("reason")
+                .and_then(Value::as_str)
+                .is_some_and(|reason| standing(reason, &[]) == Standing::Off)
     }
 }
 

@@ -68,7 +68,16 @@ pub(super) fn junos(line: &str) -> Option<Option<(String, Value)>> {
         None => None,
     };
     // A bound beside a flag of the same name.
-    Some(shown.map(|(key, value)| (if value.is_number() && name.contains("threshold") { format!("{key}_bound") } else { key }, value)))
+    Some(shown.map(|(key, value)| {
+        (
+            if value.is_number() && name.contains("threshold") {
+                format!("{key}_bound")
+            } else {
+                key
+            },
+            value,
+        )
+    }))
 }
 
 /// The number in a cell, and whether the device marks it as outside of its thresholds.
@@ -80,7 +89,13 @@ fn is_mark(cell: &str) -> bool {
     ["++", "+", "-", "--"].contains(&cell)
 }
 
-fn members(port: &str, name: &str, numbers: &[f64], bounds: [&str; 4], mark: Option<&str>) -> Value {
+fn members(
+    port: &str,
+    name: &str,
+    numbers: &[f64],
+    bounds: [&str; 4],
+    mark: Option<&str>,
+) -> Value {
     let mut members = Map::new();
     members.insert("port".to_owned(), json!(port));
     members.insert(name.to_owned(), json!(numbers[0]));
@@ -102,8 +117,12 @@ fn ios(lines: &[&str]) -> Option<Block> {
     if !first.contains("high alarm") || !first.contains("low alarm") {
         return None;
     }
-    let head: Vec<String> =
-        lines.iter().take(HEADING_LINES_MAX).take_while(|line| !is_rule(line)).map(|line| small(line)).collect();
+    let head: Vec<String> = lines
+        .iter()
+        .take(HEADING_LINES_MAX)
+        .take_while(|line| !is_rule(line))
+        .map(|line| small(line))
+        .collect();
     let joined = head.join(" ");
     let last = head.last()?;
     if !last.starts_with("port") {
@@ -123,7 +142,10 @@ fn ios(lines: &[&str]) -> Option<Block> {
             used += 1;
             continue;
         }
-        let Some((port, rest)) = cells.split_first().filter(|(port, _)| query::is_interface(port)) else { break };
+        let Some((port, rest)) = cells.split_first().filter(|(port, _)| query::is_interface(port))
+        else {
+            break;
+        };
         let numbers = measured(rest);
         used += 1;
         if numbers.len() < 5 {
@@ -149,7 +171,8 @@ fn nxos(lines: &[&str]) -> Option<Block> {
         if query::is_interface(line.trim()) {
             break;
         }
-        let row = MEASURED.iter().find(|(word, _)| text.starts_with(word));
+        let has_value = text.contains(|c: char| c.is_ascii_digit()) || text.contains("n/a");
+        let row = MEASURED.iter().find(|(word, _)| has_value && text.starts_with(word));
         if let Some((word, name)) = row {
             let rest = &line.trim()[word.len()..];
             let cells: Vec<&str> = rest.split_whitespace().collect();
@@ -160,7 +183,10 @@ fn nxos(lines: &[&str]) -> Option<Block> {
             } else {
                 found.push(json!({"port": port, "optics_row": line.trim()}));
             }
-        } else if super::logs::is_bad(&text) && !text.starts_with("note:") && !text.contains("fault count = 0") {
+        } else if super::logs::is_bad(&text)
+            && !text.starts_with("note:")
+            && !text.contains("fault count = 0")
+        {
             break;
         }
         used += 1;

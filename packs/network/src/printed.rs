@@ -85,8 +85,15 @@ const BEFORE: &[&str] = &[
 ];
 
 /// Ends of the pages of a pager.
-const PAGERS: &[&str] =
-    &["--more--", "---(more", "<--- more --->", "-- more --", "press any key", "press q to quit", "lines 1-"];
+const PAGERS: &[&str] = &[
+    "--more--",
+    "---(more",
+    "<--- more --->",
+    "-- more --",
+    "press any key",
+    "press q to quit",
+    "lines 1-",
+];
 
 /// What a device printed.
 #[derive(Debug, Default, PartialEq)]
@@ -129,11 +136,8 @@ pub(super) fn printed(text: &str) -> Printed {
 
 /// A line without control characters and trailing white space.
 fn clean(line: &str) -> String {
-    let visible: String = line
-        .replace('\t', "        ")
-        .chars()
-        .filter(|c| !c.is_control())
-        .collect();
+    let visible: String =
+        line.replace('\t', "        ").chars().filter(|c| !c.is_control()).collect();
     visible.trim_end().to_owned()
 }
 
@@ -173,7 +177,9 @@ impl Printed {
         let mut at = 0;
         while at < lines.len() {
             let line = lines[at];
-            local_as = number_after(line, "local as number ").map(|number| number.to_string()).or(local_as);
+            local_as = number_after(line, "local as number ")
+                .map(|number| number.to_string())
+                .or(local_as);
             if let Some(found) = announces(line) {
                 announced.push(found);
                 at += 1;

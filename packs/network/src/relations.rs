@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::compare::is_intent;
 use super::fields::{Field, field};
-use super::findings::Reader;
+use super::findings::{Reader, Root};
 use super::interpret::name_words;
 use super::lexicon;
 use super::object::{Location, Object, number};
@@ -19,6 +19,10 @@ const FORWARDING_ROLES: &[&str] = &["root", "designated", "desg", "master"];
 const BLOCKING_ROLES: &[&str] = &["alternate", "altn", "backup", "back"];
 const FORWARDING: &[&str] = &["fwd", "forwarding", "forward"];
 const BLOCKING: &[&str] = &["blk", "blocking", "blocked", "discarding", "dis"];
+
+/// Marks in the type column of `show spanning-tree`.
+const INCONSISTENT: &[&str] =
+    &["ROOT_Inc", "LOOP_Inc", "PVID_Inc", "TYPE_Inc", "BA_Inc", "Dispute"];
 
 impl Reader {
     /// A list that is empty, or of which each element is a problem.
@@ -69,6 +73,7 @@ impl Reader {
         self.compare(object, location, subjects);
         self.port_role(object, location, subjects);
         self.standby(object, location, subjects);
+        self.root(object, subjects);
         if let (Some(used), Some(limit)) = (object.number("used"), object.number("limit")) {
             if limit > 0.0 && used >= limit {
                 self.wrong(
@@ -135,9 +140,8 @@ impl Reader {
             Some(hits) if hits > 0.0 => {
                 self.wrong(subjects, format!("{text}, {hits} packets so far"))
             }
-            Some(_) if is_for_everything(object) => {
-                self.fine(subjects, "state", None, &object.name())
-            }
+            // A rule that matched nothing drops nothing.
+            Some(_) => self.fine(subjects, "state", None, &object.name()),
             _ => self.unknown(format!("{text}; whether that is intended is not known")),
         }
     }
@@ -156,10 +160,40 @@ impl Reader {
         let is = |text: &str, list: &[&str]| list.contains(&text);
         let is_blocked = is(&role, FORWARDING_ROLES) && is(&state, BLOCKING);
         let is_loop = is(&role, BLOCKING_ROLES) && is(&state, FORWARDING);
+        let kind = object.get("type").and_then(Value::as_str).unwrap_or_default();
+        if let Some(why) =
+            INCONSISTENT.iter().find(|mark| subjects.contains(&"stp") && kind.contains(*mark))
+        {
+            let text = format!("{}: the port is inconsistent: {why}", location.words(object));
+            self.wrong(subjects, text);
+        }
         if subjects.contains(&"stp") && (is_blocked || is_loop) {
             let why = if is_loop { "a loop" } else { "it should forward" };
             let text = format!("{}: the {role} port is {state}: {why}", location.words(object));
             self.wrong(subjects, text);
+        }
+    }
+
+    /// The root of a spanning tree, and whether it is the device itself.
+    fn root(&mut self, object: &Object<'_>, subjects: &[&'static str]) {
+        let of = |names: &[&str]| {
+            names.iter().find_map(|name| match object.get(name)? {
+                Value::String(text) => Some(text.to_lowercase()),
+                Value::Object(members) => {
+                    let inner = Object::of(members);
+                    let address = ["address", "mac_address", "bridge_id", "id"];
+                    address.iter().find_map(|name| inner.get(name)?.as_str().map(str::to_lowercase))
+                }
+                _ => None,
+            })
+        };
+        let root = of(&["root_id", "root_address", "root_bridge", "designated_root", "root"]);
+        let own = of(&["bridge_id", "bridge_address", "bridge", "local_bridge"]);
+        let flag = object.get("is_root").and_then(Value::as_bool);
+        let is_own = flag.or_else(|| Some(root.as_ref()? == own.as_ref()?));
+        if let Some(is_own) = is_own.filter(|_| subjects.contains(&"stp")) {
+            let object = self.read.tokens.len() - 1;
+            self.read.roots.push(Root { address: root.unwrap_or_default(), is_own, object });
         }
     }
 
@@ -185,17 +219,4 @@ impl Reader {
             self.wrong(subjects, text);
         }
     }
-}
-
-/// Whether a rule is for all packets.
-fn is_for_everything(object: &Object<'_>) -> bool {
-    let is_any = |name: &str| {
-        let of = object.get(name).and_then(Value::as_str);
-        of.is_none_or(|of| {
-            ["any", "0.0.0.0/0", "ip", "ipv4", "all"].contains(&of.to_lowercase().as_str())
-        })
-    };
-    ["source", "destination", "protocol", "port", "source_port", "destination_port"]
-        .iter()
-        .all(|name| is_any(name))
 }

@@ -36,7 +36,8 @@ impl Neighbor {
         if let Some(local) = local_as {
             members.insert("local_as".to_owned(), json!(local));
         }
-        let is_up = self.state.as_deref().is_some_and(|state| state.to_lowercase().starts_with("estab"));
+        let is_up =
+            self.state.as_deref().is_some_and(|state| state.to_lowercase().starts_with("estab"));
         // Of a neighbor that is down it says since when.
         if is_up && !self.up_down.is_empty() {
             members.insert("up_down".to_owned(), json!(self.up_down));
@@ -95,7 +96,8 @@ fn cisco(lines: &[&str]) -> Option<(usize, Vec<Neighbor>)> {
     let (mut used, mut found) = (1, Vec::new());
     while used < lines.len() {
         let line = lines[used];
-        let mut words: Vec<&str> = line.trim_start_matches(['*', '>', ' ']).split_whitespace().collect();
+        let mut words: Vec<&str> =
+            line.trim_start_matches(['*', '>', ' ']).split_whitespace().collect();
         let Some(at) = words.iter().position(|word| is_address(word)) else {
             if is_rule(line) {
                 used += 1;
@@ -122,7 +124,10 @@ fn cisco_row(name: &str, cells: &[&str], as_at: usize, up_down: usize) -> Neighb
         && cells.get(up_down).is_some_and(|cell| is_duration(cell));
     if !is_whole {
         // A row of another form, or one that is cut.
-        neighbor.state = cells.get(up_down + 1..).filter(|rest| !rest.is_empty()).map(|rest| format!("{}?", rest.join(" ")));
+        neighbor.state = cells
+            .get(up_down + 1..)
+            .filter(|rest| !rest.is_empty())
+            .map(|rest| format!("{}?", rest.join(" ")));
         return neighbor;
     }
     neighbor.remote_as = cells[as_at].to_owned();
@@ -135,7 +140,8 @@ fn cisco_row(name: &str, cells: &[&str], as_at: usize, up_down: usize) -> Neighb
     } else {
         let end = rest.iter().position(|cell| is_number(cell)).unwrap_or(rest.len());
         // FRRouting prints descriptions last; the state has at most a reason in parentheses.
-        let end = end.min(if rest.get(1).is_some_and(|cell| cell.starts_with('(')) { 2 } else { 1 });
+        let end =
+            end.min(if rest.get(1).is_some_and(|cell| cell.starts_with('(')) { 2 } else { 1 });
         neighbor.state = Some(rest[..end].join(" ")).filter(|state| !state.is_empty());
         neighbor.received = number(end);
         neighbor.accepted = number(end + 1);
@@ -153,7 +159,9 @@ fn junos(lines: &[&str]) -> Option<(usize, Vec<Neighbor>)> {
             }
             // The prefixes of a table: active, received, accepted and damped.
             [table, counts, ..] if line.starts_with(' ') && table.ends_with(':') => {
-                let (Some(last), Some(counts)) = (found.last_mut(), counts_of(counts)) else { break };
+                let (Some(last), Some(counts)) = (found.last_mut(), counts_of(counts)) else {
+                    break;
+                };
                 last.received = Some(last.received.unwrap_or(0) + counts[1]);
                 last.accepted = Some(last.accepted.unwrap_or(0) + counts[2]);
             }
@@ -212,6 +220,8 @@ fn nokia(lines: &[&str]) -> Option<(usize, Vec<Neighbor>)> {
                 break;
             }
             _ if is_rule(line) => {}
+            // The rest of the heading.
+            _ if found.is_empty() && !line.contains(|c: char| c.is_ascii_digit()) => {}
             [name] if is_address(name) && !line.starts_with(' ') => {
                 found.push(Neighbor { name: (*name).to_owned(), ..Neighbor::default() });
                 in_neighbor = 0;

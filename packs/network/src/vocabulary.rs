@@ -17,7 +17,7 @@ pub(super) enum Standing {
     Unknown,
 }
 
-const GOOD: &str = "up|established|estab|full|operational|oper|ok|okay|good|normal|online|running|forwarding|fwd|connected|ready|synchronized|synchronised|synced|sync|in sync|reachable|healthy|success|successful|passed|pass|complete|completed|bundled|bndl|collecting distributing|distributing|present|inservice|in service|alive|valid|installed|noerror|no error|resolved|standby hot|stable|converged|green|consistent|match|matched|peer ok|registered|locked|working|nominal|attached|formed|active|act|trunking|secure up|in sync|collecting|2 way drother|ha standby|powered up";
+const GOOD: &str = "up|established|estab|full|operational|oper|ok|okay|good|normal|online|running|forwarding|fwd|connected|ready|synchronized|synchronised|synced|sync|in sync|reachable|healthy|success|successful|passed|pass|complete|completed|bundled|bndl|collecting distributing|distributing|present|inservice|in service|alive|valid|installed|noerror|no error|resolved|standby hot|stable|converged|green|consistent|match|matched|peer ok|registered|locked|working|nominal|attached|formed|active|act|trunking|secure up|in sync|collecting|2 way drother|ha standby|powered up|trnk bndl";
 
 const ROLES: &str = "dr|bdr|drother|p2p|point to point|broadcast|root|designated|desg|edge|full duplex|primary|secondary|permit|deny|none|n a|unspecified|lldp|cdp|ethernet|static|dynamic|internal|external|enabled|available|yes|true|configured|local|edge p2p|trunk|access";
 
@@ -31,8 +31,10 @@ const FHRP_ROLES: &str = "standby|backup|master|listen|active";
 const STP_ROLES: &str = "blocking|blk|altn|alternate|discarding|backup|root|desg|designated";
 
 /// States that are normal for a pair of supervisors, and those of a single one.
-const HA_GOOD: &str = "sso|ha|rpr|rpr plus|nsf|duplex|standby|active with ha standby|cold standby|warm standby";
-const HA_LOST: &str = "disabled|non redundant|nonredundant|simplex|none|not connected|powered off|shutdown";
+const HA_GOOD: &str =
+    "sso|ha|rpr|rpr plus|nsf|duplex|standby|active with ha standby|cold standby|warm standby";
+const HA_LOST: &str =
+    "disabled|non redundant|nonredundant|simplex|none|not connected|powered off|shutdown";
 
 const OFF: &str = "admin down|administratively down|adm down|admindown|shutdown|shut|admin shutdown|disabled|admin disabled|idle admin|adminstate down|oper admin down";
 
@@ -164,7 +166,9 @@ fn of_words(state: &str, subjects: &[&str]) -> Standing {
         return Standing::Off;
     }
     // Two routers of which neither is designated stay in this state.
-    if ["2way/drother", "2 way/drother", "twoway/drother", "two way/drother"].contains(&whole.as_str()) {
+    if ["2way/drother", "2 way/drother", "twoway/drother", "two way/drother"]
+        .contains(&whole.as_str())
+    {
         return Standing::Role;
     }
     let parts: Vec<Standing> = whole
