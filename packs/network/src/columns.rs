@@ -318,7 +318,7 @@ pub(super) fn is_rule(line: &str) -> bool {
 fn is_second_header(line: &str) -> bool {
     let small = line.trim().to_lowercase();
     let first = small.split_whitespace().next().unwrap_or_default();
-    let known = ["interface", "name", "id", "ip-address", "port", "area-id", "vlan", "ch"];
+    let known = ["interface", "name", "id", "ip-address", "port", "area-id", "vlan", "ch", "bfd"];
     !line.chars().any(|c| c.is_ascii_digit()) && known.contains(&first)
 }
 

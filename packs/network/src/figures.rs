@@ -130,6 +130,11 @@ impl Reader {
             Field::Prefixes if number < 0.0 => {
                 return self.unknown(format!("{words}: {name} is {number}"));
             }
+            Field::Prefixes
+                if number == 0.0 && (location.is_doubtful || object.is_doubtful(subjects)) =>
+            {
+                return self.unknown(format!("{words}: {name} is 0, and its state is not known"));
+            }
             Field::Prefixes => {
                 if name.contains("state") {
                     self.fine(subjects, "state", None, &own);

@@ -192,6 +192,7 @@ pub(super) fn read(tool: &str, arguments: &Value, content: &Value) -> Read {
         tool,
         known: BTreeMap::new(),
         device: device_of(arguments).unwrap_or_default().to_lowercase(),
+        is_of_another: false,
     };
     let content = plain(content, 0);
     match &content {
@@ -208,6 +209,16 @@ pub(super) fn read(tool: &str, arguments: &Value, content: &Value) -> Read {
         reader.read.content = content;
     }
     reader.read.device = reader.device;
+    // What another device shows says nothing about this one.
+    if reader.is_of_another {
+        let unknown = reader.read.unknown;
+        return Read {
+            unknown,
+            device: reader.read.device,
+            tokens: vec![Vec::new()],
+            ..Read::default()
+        };
+    }
     reader.read
 }
 
@@ -239,6 +250,8 @@ pub(super) struct Reader {
     known: BTreeMap<String, Vec<&'static str>>,
     /// The device of the call.
     device: String,
+    /// Whether the answer is about another device.
+    is_of_another: bool,
 }
 
 impl Reader {
@@ -303,7 +316,9 @@ impl Reader {
         let bare = told_short.trim_end_matches("-re0").trim_end_matches("-re1");
         if !asked.is_empty() && asked != told && short(asked) != told_short && short(asked) != bare
         {
-            self.unknown(format!("the answer is about {told}, not {asked}"));
+            let text = format!("the answer is about {told}, not {asked}");
+            self.is_of_another = true;
+            self.read.unknown.insert(0, text);
         }
     }
 
@@ -457,6 +472,7 @@ impl Reader {
             path: location.path.clone(),
             vrf: if is_vrf { Some(object.name()) } else { location.vrf.clone() },
             is_down: self.read.wrong.len() > before || object.is_switched_off(),
+            is_doubtful: object.is_doubtful(&subjects),
             owner: name,
         };
         let by_name = members.iter().filter(|(name, _)| is_identifier(name));

@@ -146,7 +146,9 @@ fn init(
     let plans = plan::with(options.plans).map_err(|error| wrong(error.to_string()))?;
     let intent = intent(&query, &plans);
     let steps = plans.get(&intent.name).map(|plan| plan.steps.clone()).unwrap_or_default();
-    let has_plan = intent.is_recognised && intent.name != plan::GENERAL;
+    let has_plan = intent.is_recognised
+        && intent.name != plan::GENERAL
+        && !is_only_where(&query, &intent, &steps);
     let intent = if !has_plan && interpret::is_specific(&query) {
         Intent { name: QUESTION.to_owned(), is_recognised: true }
     } else {
@@ -170,6 +172,15 @@ fn init(
         work,
         ..State::default()
     })
+}
+
+/// Whether a port in a question only says where: a question about its optics asks for no check of all interfaces.
+fn is_only_where(query: &str, intent: &Intent, steps: &[String]) -> bool {
+    let asked = interpret::subjects(query);
+    let mut covered = steps.iter().flat_map(|step| interpret::subjects(step));
+    intent.name == "check_interface_status"
+        && !asked.is_empty()
+        && !covered.any(|subject| asked.contains(&subject))
 }
 
 /// The intent of a question about a subject that no plan has: the question is the plan.

@@ -5,13 +5,14 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::across::{Uneven, across, targets, uneven};
+use super::across::{across, targets};
 use super::asks::{self, Ask};
 use super::findings::{Fine, Read, read};
 use super::interpret::{self, condition, words};
 use super::lexicon;
 use super::links::links;
 use super::query::normal_interface;
+use super::shared::{Uneven, both_active, missing_vlans, uneven};
 use super::specific;
 use super::state::{ExecutedToolCall, Finding, State, StepStatus};
 use super::vocabulary::SYMPTOMS;
@@ -105,6 +106,8 @@ pub(super) fn judgements(state: &State) -> Vec<Judgement> {
     let mut lost = links(&mut owned);
     lost.extend(across(&owned));
     lost.extend(targets(&mut owned).into_iter().map(|why| ("vpn", why)));
+    lost.extend(both_active(&owned).into_iter().map(|why| ("fhrp", why)));
+    lost.extend(missing_vlans(&state.user_query, &owned).into_iter().map(|why| ("vlan", why)));
     let uneven = match uneven(&owned) {
         Some(Uneven::Lost(why)) => {
             lost.push(("bgp", why));

@@ -226,6 +226,9 @@ impl Reader {
             Standing::Unknown if name == "link" => {}
             _ if kind == Field::Unknown && NOTHING.contains(&text.to_lowercase().as_str()) => {}
             _ if is_identifier(text) && kind != Field::Problems => {}
+            // The data of a record is a name or an address.
+            _ if subjects.contains(&"dns")
+                && ["data", "value", "record", "target", "cname"].contains(&name) => {}
             _ => self.unknown(format!("{words}: {name} is \"{text}\"")),
         }
     }
@@ -324,6 +327,13 @@ impl Reader {
         match (kind, is_true) {
             (Field::Neutral, _) => {}
             _ if name == "enabled" || name == "is_enabled" => {}
+            // A guard that is configured; below `inconsistent` it says that the guard blocks.
+            _ if name.ends_with("guard") || name.ends_with("border") => {
+                let path = location.path.last();
+                if is_true && path.is_some_and(|name| name.contains("inconsistent")) {
+                    self.wrong(subjects, format!("{words}: the port is inconsistent: {name}"));
+                }
+            }
             (Field::GoodIfTrue, true) => self.up(name, "true", object, location, subjects),
             (Field::GoodIfTrue, false) if !is_own_state(name) => {
                 self.unknown(format!("{words}: {name} is false"));

@@ -16,7 +16,10 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("mpls", "mpls|label|lsp|lfib|forwarding table|label path|rsvp|traffic engineering"),
     ("segment routing", "segment routing|sid|prefix sid|srgb|segment identifier|sr mpls|srv6"),
     ("bfd", "bfd|bidirectional forwarding"),
-    ("optics", "optic|optical|transceiver|sfp|qsfp|xfp|ddm|rx power|tx power|laser|light|dbm|dom"),
+    (
+        "optics",
+        "optic|optical|transceiver|sfp|qsfp|xfp|ddm|rx power|tx power|laser|light|dbm|dom|receive power|transmit power|light level|alarm threshold",
+    ),
     ("lag", "lag|lacp|port channel|portchannel|etherchannel|bundle|bundle ether|link aggregation"),
     ("stp", "stp|rstp|mstp|pvst|rpvst|spanning tree|802 1d|802 1w|802 1s|bpdu|root bridge"),
     ("vlan", "vlan|802 1q|dot1q|trunk|switchport"),
@@ -72,7 +75,7 @@ const ATTRIBUTES: &[(&str, &str)] = &[
     ("prefixes", "prefix|prefix received|pfxrcd"),
     ("utilization", "utilization|utilisation|usage|load|busy"),
     ("uptime", "uptime|restart|reload|reboot|crash"),
-    ("power", "rx power|tx power|light|dbm|signal"),
+    ("power", "rx power|tx power|receive power|transmit power|light|dbm|signal"),
     ("targets", "route target|import"),
     ("root", "root bridge|root port|root"),
     ("vlans", "allowed vlan|allowed|native vlan"),
@@ -114,7 +117,11 @@ stuck sync synced synchronized synchronised test than think three traffic type u
 inbound outbound ingress egress route routes label labels operating instance instances advertise advertised partner neighbouring independent imports exports export import target loopback core ping area address addresses pop hop connect idle init evidence exchange tunnel interfaces links severity critical \
 counted counts limit maximum threshold thresholds expect expects dr bdr root designated permit deny rule rules apply applied resolves names answer answers zone vs versus day days switching lookup design designed vlans broadcast reload tree trees blocking forwards blocks \
 during agree agrees often seven six eight nine ten eleven twelve behind really pair pairs gateway gateways share shares shared properly \
-unused spare spares purpose alternate backup backups neighborship neighborships switches stack recent lately longer anyone anything";
+unused spare spares purpose alternate backup backups neighborship neighborships switches stack recent lately longer anyone anything \
+frame frames rate rates host hosts user users client clients office branch building floor rack room fabric leaf spine leaves spines border distribution \
+access aggregation campus backbone ring hub spoke hubs spokes subnet segment lan wan metro behave behaves behaving operates functions normally keeps kept \
+holding holds peered talk talks talking seen fibre fiber cable cables somebody someone anybody configured bit harmless serious acceptable worry \
+worrying concern concerning significant actual real really together separately respectively right now moment present presently";
 
 struct Lexicon {
     subjects: Vec<(&'static str, Vec<String>)>,
@@ -149,6 +156,8 @@ pub(super) fn subjects(said: &[String]) -> Vec<&'static str> {
     let all = matches(&lexicon().subjects, said);
     let special: Vec<_> = all.iter().copied().filter(|name| !GENERAL.contains(name)).collect();
     let is_kept = |name: &str| match name {
+        // The alarm thresholds of a module.
+        "environment" => !special.contains(&"optics"),
         "interface" => !special.iter().any(|s| ["lag", "port security", "vlan"].contains(s)),
         _ => true,
     };

@@ -37,6 +37,7 @@ mod prompt;
 mod query;
 mod relations;
 mod report;
+mod shared;
 mod specific;
 pub mod state;
 mod summaries;

@@ -29,6 +29,8 @@ const FAR_PORT: &[&str] = &[
     "port_id",
     "remote_intf",
 ];
+const FAR_MTU: &[&str] =
+    &["neighbor_mtu", "remote_mtu", "peer_mtu", "maximum_frame_size", "max_frame_size"];
 const NAME: &[&str] = &["name", "interface", "interface_name", "port", "port_name"];
 
 /// Members that both ends of a link must have alike, how people call them, and their subject.
@@ -120,6 +122,13 @@ fn ends(
                 (own(LOCAL), own(FAR_DEVICE), own(FAR_PORT))
             {
                 links.insert((end(device, here), end(far, port)));
+                // What a neighbor announces of its own end; beside the near one it is compared already.
+                let has_near = members.keys().any(|name| snake(name) == "local_mtu");
+                let told = members.iter().find(|(name, _)| FAR_MTU.contains(&snake(name).as_str()));
+                if let Some((_, value)) = told.filter(|(_, value)| !value.is_null() && !has_near) {
+                    let known = (port.to_owned(), value.clone());
+                    shown.entry(("mtu", end(far, port))).or_insert(known);
+                }
             }
             members.values().collect()
         }

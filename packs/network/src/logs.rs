@@ -141,9 +141,54 @@ pub(super) fn severity_in(line: &str) -> Option<f64> {
     })
 }
 
+/// Words of something bad that is over, of a test that went well, and those that say that it did not.
+const OVER: &[&str] = &["cleared", "restored", "recovered", "resolved"];
+const PASSED: &[&str] = &["passed", "succeeded", "successful", "successfully", "completed"];
+const UNLESS: &[&str] =
+    &["fail", "failed", "failure", "error", "lost", "down", "partly", "partially"];
+
+/// Parts of lines about users, settings and good news, in lower case. Who logs out has lost nothing.
+const ROUTINE: &[&str] = &[
+    "session closed for user",
+    "session opened for user",
+    "logged out",
+    "logged in",
+    "logout",
+    "idle timeout",
+    "idle-timeout",
+    "inactivity timeout",
+    "exec timeout",
+    "disconnected by user",
+    "received disconnect from",
+    "connection closed by",
+    "closed by user",
+    "configured from",
+    "changed state to up",
+    "dead peer detection enabled",
+];
+
+/// Whether a line tells of routine, or of something that is in order again.
+fn is_routine(line: &str) -> bool {
+    let small = line.to_lowercase();
+    if ROUTINE.iter().any(|part| small.contains(part)) {
+        return true;
+    }
+    let said = words(&small);
+    let has = |list: &[&str]| {
+        said.iter().enumerate().any(|(at, word)| {
+            let before = &said[at.saturating_sub(REACH)..at];
+            list.contains(&word.as_str())
+                && !before.iter().any(|word| NEGATIONS.contains(&word.as_str()))
+        })
+    };
+    has(OVER) && !has(&["again"]) || has(PASSED) && !has(UNLESS)
+}
+
 /// Whether a line is as severe as a warning, by its words or its severity.
 pub(super) fn is_bad_or_severe(line: &str) -> bool {
-    is_bad(line) || severity_in(line).is_some_and(|severity| severity <= SEVERITY_MAX)
+    let is_mild = severity_in(line).is_none_or(|severity| severity > SEVERITY_MAX);
+    is_bad(line) && !(is_mild && is_routine(line))
+        || severity_in(line).is_some_and(|severity| severity <= SEVERITY_MAX)
 }
 
 /// Whether a line says that something is bad. "no failed items" and "errors: 0" do not.
@@ -180,6 +225,29 @@ mod tests {
         assert_eq!(severity_in("%LINEPROTO-5-UPDOWN: Line protocol"), Some(5.0));
         assert_eq!(severity_in("RP/0/0: PKT_INFRA-LINK-3-UPDOWN : up"), Some(3.0));
         assert_eq!(severity_in("2026-1-2 ge-0-1 all well"), None);
+    }
+
+    #[test]
+    fn what_is_over_or_routine_is_not_bad() {
+        for line in [
+            "%SYS-6-LOGOUT: user netops has exited tty 1, idle timeout expired",
+            "sshd: Received disconnect from 10.0.0.9: disconnected by user",
+            "Failover test completed successfully",
+            "alarm cleared: fan failure",
+            "Self-test passed, 0 failed",
+        ] {
+            assert!(!is_bad_or_severe(line), "{line}");
+        }
+        for line in [
+            "Backup completed with one error",
+            "link lost",
+            "not restored: fan failure",
+            "%SYS-2-MALLOCFAIL: memory test completed",
+            "recovery failed",
+            "OSPF adjacency down: dead timer expired",
+        ] {
+            assert!(is_bad_or_severe(line), "{line}");
+        }
     }
 
     #[test]

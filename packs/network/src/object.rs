@@ -92,6 +92,8 @@ pub(super) struct Location {
     pub owner: String,
     /// Whether the object around it is in a bad state.
     pub is_down: bool,
+    /// Whether the state of the object around it cannot be read.
+    pub is_doubtful: bool,
 }
 
 impl Location {
@@ -147,18 +149,17 @@ impl<'a> Object<'a> {
     pub(super) fn targets(&self, vrf: &str) -> Option<Targets> {
         let of = |way: &str| -> BTreeSet<String> {
             let is_this = |name: &str| {
-                name.starts_with(way) && (name.contains("target") || name.contains("rt"))
+                let words: Vec<&str> = name.split('_').collect();
+                words.iter().any(|word| ["target", "targets", "rt", "rts"].contains(word))
+                    && words.iter().any(|word| word.trim_end_matches('s') == way)
             };
-            let lists = self
-                .0
-                .iter()
-                .filter(|(name, _)| is_this(name))
-                .filter_map(|(_, value)| value.as_array());
-            let text = |item: &Value| {
-                let inner = item.get("route_target").unwrap_or(item);
-                inner.as_str().map(str::to_owned)
-            };
-            lists.flatten().filter_map(text).collect()
+            let own = self.0.iter().filter(|(name, _)| is_this(name)).map(|(_, value)| *value);
+            // `"route_targets": {"import": [..], "export": [..]}`.
+            let inner = ["route_targets", "route_target", "rt"];
+            let inner = inner.iter().find_map(|name| self.get(name)?.as_object());
+            let below =
+                inner.into_iter().flatten().filter(|(name, _)| snake(name).starts_with(way));
+            own.chain(below.map(|(_, value)| value)).flat_map(target_list).collect()
         };
         let (imports, exports) = (of("import"), of("export"));
         let is_vrf = !imports.is_empty() && !exports.is_empty();
@@ -222,6 +223,19 @@ impl<'a> Object<'a> {
         (standing(reason, &[]) == Standing::Bad).then(|| format!("its reason is {reason}"))
     }
 
+    /// Whether its state is a word that no rule knows.
+    pub(super) fn is_doubtful(&self, subjects: &[&str]) -> bool {
+        let states = self.0.iter().filter(|(name, _)| {
+            name == "state"
+                || name.ends_with("_state") && !name.starts_with("admin")
+                || name == "status"
+        });
+        let mut texts = states.filter_map(|(_, value)| value.as_str());
+        texts.any(|text| {
+            number(&Value::from(text)).is_none() && standing(text, subjects) == Standing::Unknown
+        })
+    }
+
     /// Whether an operator switched the object off.
     pub(super) fn is_switched_off(&self) -> bool {
         let admin = ["admin_status", "admin_state", "admin", "if_admin_status"]
@@ -240,6 +254,25 @@ impl<'a> Object<'a> {
                 .get("reason")
                 .and_then(Value::as_str)
                 .is_some_and(|reason| standing(reason, &[]) == Standing::Off)
+    }
+}
+
+/// The route targets in a list or a text, without the word before them.
+fn target_list(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(target_list).collect(),
+        Value::Object(members) => {
+            let target = ["route_target", "target"].iter().find_map(|name| members.get(*name));
+            target.into_iter().flat_map(target_list).collect()
+        }
+        Value::String(text) => {
+            let parts = text.split([' ', ',', '[', ']']).filter(|part| part.contains(':'));
+            let bare = |part: &str| {
+                part.trim_start_matches("target:").trim_start_matches("RT:").to_owned()
+            };
+            parts.map(bare).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -134,10 +134,22 @@ pub(super) fn printed(text: &str) -> Printed {
     printed
 }
 
-/// A line without control characters and trailing white space.
+/// A line without the control sequences of a terminal and trailing white space.
 fn clean(line: &str) -> String {
-    let visible: String =
-        line.replace('\t', "        ").chars().filter(|c| !c.is_control()).collect();
+    let mut visible = String::new();
+    let mut all = line.chars().peekable();
+    while let Some(c) = all.next() {
+        match c {
+            // `ESC [ 7 m`.
+            '\u{1b}' if all.next_if_eq(&'[').is_some() => {
+                while all.next().is_some_and(|c| !c.is_ascii_alphabetic()) {}
+            }
+            '\u{8}' => drop(visible.pop()),
+            '\t' => visible.push_str("        "),
+            _ if c.is_control() => {}
+            _ => visible.push(c),
+        }
+    }
     visible.trim_end().to_owned()
 }
 
@@ -245,6 +257,15 @@ fn is_noise(line: &str) -> bool {
         || BEFORE.iter().any(|beginning| small.starts_with(beginning))
         || AROUND.iter().any(|part| small.contains(part))
         || is_date(&small)
+        || is_table_name(&small)
+}
+
+/// Whether a line begins with a routing table of Junos: `inet.0`, `bgp.l3vpn.0`, and has only numbers beside it.
+fn is_table_name(small: &str) -> bool {
+    let mut words = small.split_whitespace();
+    let is_table =
+        |name: &str| name.ends_with(".0") && name.starts_with(|c: char| c.is_ascii_alphabetic());
+    words.next().is_some_and(is_table) && words.all(|word| word.parse::<u64>().is_ok())
 }
 
 /// Whether a line is the time at which a device answers.
@@ -331,6 +352,8 @@ mod tests {
         let table = "Neighbor ID     Pri State            Up Time  Address         Interface\n\
             10.0.0.2          1 FULL/DR          8w1d     10.1.1.2        Vlan9\n";
         let doubts = |text: String| printed(&text).doubts;
+        assert_eq!(clean("\u{1b}[7m--More--\u{1b}[m"), "--More--");
+        assert_eq!(clean("ab\u{8}c"), "ac");
         assert_eq!(doubts(format!(" Total number of neighbors: 1\n{table}")), Vec::<String>::new());
         assert_eq!(
             doubts(format!(" Total number of neighbors: 2\n{table}")),

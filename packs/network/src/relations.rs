@@ -74,6 +74,7 @@ impl Reader {
         self.port_role(object, location, subjects);
         self.standby(object, location, subjects);
         self.root(object, subjects);
+        self.chain(object, location, subjects);
         if let (Some(used), Some(limit)) = (object.number("used"), object.number("limit")) {
             if limit > 0.0 && used >= limit {
                 self.wrong(
@@ -171,6 +172,20 @@ impl Reader {
             let why = if is_loop { "a loop" } else { "it should forward" };
             let text = format!("{}: the {role} port is {state}: {why}", location.words(object));
             self.wrong(subjects, text);
+        }
+    }
+
+    /// An answer of aliases that ends without an address.
+    fn chain(&mut self, object: &Object<'_>, location: &Location, subjects: &[&'static str]) {
+        let lists = ["answer", "answers"].iter().find_map(|name| object.get(name)?.as_array());
+        let Some(records) = lists.filter(|_| subjects.contains(&"dns")) else { return };
+        let is_alias = |record: &Value| match record {
+            Value::String(text) => text.split_whitespace().any(|word| word == "CNAME"),
+            _ => record.get("type").and_then(Value::as_str) == Some("CNAME"),
+        };
+        if !records.is_empty() && records.iter().all(is_alias) {
+            let name = location.words(object);
+            self.wrong(subjects, format!("{name}: the aliases end without an address"));
         }
     }
 

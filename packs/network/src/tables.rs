@@ -58,8 +58,18 @@ fn narrow(line: &str) -> Vec<&str> {
 /// The lines that say that something is bad.
 pub(super) fn bad(lines: &[String]) -> impl Iterator<Item = &String> {
     lines.iter().filter(|line| {
-        (is_lost_neighbor(line) || logs::is_bad(line) && !is_header(line)) && !is_refusal(line)
+        (is_lost_neighbor(line) || logs::is_bad(after_name(line)) && !is_header(line))
+            && !is_refusal(line)
+            && !line.contains('\u{fffd}')
     })
+}
+
+/// A line without the name of a device or a port that it begins with.
+fn after_name(line: &str) -> &str {
+    match line.split_once("  ") {
+        Some((name, rest)) if name.contains(['-', '.', '/']) && !name.contains(' ') => rest,
+        _ => line,
+    }
 }
 
 /// Whether a line begins with an address and has a state of a BGP session that is not established.

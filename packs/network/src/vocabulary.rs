@@ -130,6 +130,9 @@ pub(super) fn answered(tool: Vec<&'static str>, content: &Value) -> Vec<&'static
     named.collect()
 }
 
+/// Characters that no state has.
+const GARBLED: &[char] = &['\u{fffd}', '@', '$', '^', '~', '{', '}', '|', '\\', '<', '>', '`', '#'];
+
 fn is_in(list: &str, word: &str) -> bool {
     list.split('|').any(|known| known == word)
 }
@@ -155,6 +158,10 @@ pub(super) fn usual(state: &str) -> String {
 /// its worst part, and good only if the other parts are known.
 pub(super) fn standing(state: &str, subjects: &[&str]) -> Standing {
     let said = of_words(state, subjects);
+    // A state that was not read as the device printed it.
+    if state.contains(GARBLED) || !state.is_ascii() && said == Standing::Bad {
+        return Standing::Unknown;
+    }
     // What the server itself doubts proves nothing.
     if said == Standing::Good && state.contains(['?', '!', '~']) { Standing::Unknown } else { said }
 }
@@ -289,6 +296,13 @@ mod tests {
             ("Estab?", "bgp", Unknown),
             ("up!", "interface", Unknown),
             ("Down?", "bgp", Bad),
+            ("d\u{fffd}wn no", "bgp", Unknown),
+            ("no~light", "interface", Unknown),
+            ("powerLoss", "environment", Bad),
+            ("ha-standby", "ha", Good),
+            ("DISABLED", "ha", Bad),
+            ("Simplex", "ha", Bad),
+            ("TWOWAY/DROTHER", "ospf", Role),
         ] {
             assert_eq!(standing(state, &[subject]), expected, "{state}");
         }
