@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::findings::{Fine, Read, missing};
+use super::facts::{Fine, Read};
+use super::findings::missing;
 
 /// Protocols that have a neighbor wherever the first protocol has one.
 const FOLLOWS: &[(&str, &str)] = &[("isis", "ldp"), ("ospf", "ldp")];

@@ -1,39 +1,11 @@
-//! Reads what devices print in blocks of lines: interfaces, spanning trees, OSPF interfaces, versions, redundancy.
+//! Reads what devices print in blocks of lines: spanning trees, OSPF interfaces, gateways, versions, redundancy.
 //!
-//! Sources: the command references of Cisco IOS, IOS XR and NX-OS, Junos and Arista EOS for `show interfaces`, `show
-//! spanning-tree`, `show ip ospf interface`, `show version`, `show redundancy`.
+//! Sources: the command references of Cisco IOS, IOS XR and NX-OS, Junos and Arista EOS for `show spanning-tree`, `show standby`, `show ip ospf interface`, `show version`, `show redundancy`.
 
 use serde_json::{Map, Value, json};
 
 use super::columns::{self, Block};
-use super::logs;
-use super::optics;
-
-/// Counters of an interface by their labels in lower case.
-const COUNTERS: &[(&str, &str)] = &[
-    ("packets input", "input_packets"),
-    ("input packets", "input_packets"),
-    ("packets output", "output_packets"),
-    ("output packets", "output_packets"),
-    ("input errors", "input_errors"),
-    ("input error", "input_errors"),
-    ("output errors", "output_errors"),
-    ("output error", "output_errors"),
-    ("crc", "crc_errors"),
-    ("crc/fcs", "crc_errors"),
-    ("runts", "runts"),
-    ("giants", "giants"),
-    ("collisions", "collisions"),
-    ("late collision", "late_collisions"),
-    ("input discards", "input_discards"),
-    ("output discards", "output_discards"),
-    ("input discard", "input_discards"),
-    ("output discard", "output_discards"),
-    ("total output drops", "output_drops"),
-];
-
-/// A port without a flap for longer is stable, whatever it counted before, in seconds.
-const STABLE_S_MIN: f64 = 7.0 * 86_400.0;
+use super::ports::{self, doubtful, headline, indented, of_lines};
 
 /// Ends of the lines that tell an uptime and why a device restarted, in lower case.
 const UPTIME: &[&str] = &["uptime is ", "uptime: "];
@@ -61,23 +33,10 @@ const VERSIONS: &[&str] = &[
 pub(super) fn block(lines: &[&str]) -> Option<Block> {
     spanning_tree(lines)
         .or_else(|| ospf_interface(lines))
-        .or_else(|| interface(lines))
-        .or_else(|| junos_interface(lines))
+        .or_else(|| ports::block(lines))
         .or_else(|| standby(lines))
         .or_else(|| redundancy(lines))
         .or_else(|| version(lines))
-}
-
-/// Lines that belong to the first one: indented, and not blank.
-fn indented(lines: &[&str]) -> usize {
-    let own =
-        lines.iter().skip(1).take_while(|line| line.starts_with(' ') && is_below(lines[0], line));
-    1 + own.count()
-}
-
-fn is_below(head: &str, line: &str) -> bool {
-    let depth = |text: &str| text.len() - text.trim_start().len();
-    depth(line) > depth(head)
 }
 
 fn address_after<'a>(lines: &[&'a str], head: &str) -> Option<&'a str> {
@@ -101,110 +60,6 @@ fn spanning_tree(lines: &[&str]) -> Option<Block> {
     let shown = json!([{"instance": name, "vlan_id": number.to_string(), "root_id": root,
         "bridge_id": bridge, "is_root": is_root, "ports": ports}]);
     Some(Block { lines: head + table.lines, shown: vec![("spanning_tree", shown)] })
-}
-
-/// The name, the state and the reason of a line such as `Gi0/1 is up, line protocol is up (connected)`.
-fn headline(line: &str) -> Option<Map<String, Value>> {
-    let (name, rest) = line.trim().split_once(" is ")?;
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.contains(|c: char| c.is_ascii_digit())
-        && !name.contains(' ');
-    let state =
-        ["administratively down", "up", "down"].iter().find(|state| rest.starts_with(*state))?;
-    let after = &rest[state.len()..];
-    if !is_name || !(after.is_empty() || after.starts_with([',', ' '])) {
-        return None;
-    }
-    let mut members = Map::new();
-    members.insert("name".to_owned(), json!(name));
-    let small = after.to_lowercase();
-    let is_off = state.starts_with("admin")
-        || ["administratively down", "(disabled)"].iter().any(|reason| small.contains(reason));
-    members.insert("admin_status".to_owned(), json!(if is_off { "down" } else { "up" }));
-    members.insert("oper_status".to_owned(), json!(if *state == "up" { "up" } else { "down" }));
-    let protocol = after.split("line protocol is ").nth(1);
-    let protocol = protocol.map(|text| text.split([' ', ',']).next().unwrap_or(text));
-    if let Some(protocol) = protocol {
-        members.insert("line_protocol".to_owned(), json!(protocol));
-    }
-    let reason = after.split('(').nth(1).and_then(|text| text.split(')').next());
-    if let Some(reason) = reason.filter(|reason| *reason != "connected") {
-        members.insert("reason".to_owned(), json!(reason));
-    }
-    Some(members)
-}
-
-/// The numbers of a line such as `5 input errors, 5 CRC, 0 frame`.
-fn counters(line: &str, members: &mut Map<String, Value>) {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let mut at = 0;
-    while at < words.len() {
-        let Ok(number) = words[at].parse::<u64>() else {
-            at += 1;
-            continue;
-        };
-        let mut label = Vec::new();
-        at += 1;
-        while at < words.len() && words[at].parse::<u64>().is_err() {
-            label.push(words[at].trim_end_matches(',').to_lowercase());
-            at += 1;
-            if words[at - 1].ends_with(',') {
-                break;
-            }
-        }
-        let label = label.join(" ");
-        if let Some((_, name)) = COUNTERS.iter().find(|(known, _)| *known == label) {
-            members.insert((*name).to_owned(), json!(number));
-        }
-    }
-    if let Some(drops) =
-        line.split("Total output drops: ").nth(1).and_then(|text| text.trim().parse::<u64>().ok())
-    {
-        members.insert("output_drops".to_owned(), json!(drops));
-    }
-}
-
-/// A line that nobody knows and that sounds bad; a description is somebody's text.
-fn doubtful(line: &str) -> bool {
-    let small = line.trim().to_lowercase();
-    logs::is_bad(&small)
-        && !small.starts_with("description")
-        && !small.chars().next().is_some_and(|c| c.is_ascii_digit())
-        && !["last clearing", "last input", "loopback", "keepalive", "link flap"]
-            .iter()
-            .any(|start| small.starts_with(start))
-}
-
-fn of_lines(
-    mut members: Map<String, Value>,
-    path: &'static str,
-    used: usize,
-    doubts: Vec<&str>,
-) -> Block {
-    if let Some(first) = doubts.first() {
-        members.insert("unread".to_owned(), json!(first.trim()));
-    }
-    Block { lines: used, shown: vec![(path, json!([members]))] }
-}
-
-fn interface(lines: &[&str]) -> Option<Block> {
-    let mut members = headline(lines.first()?)?;
-    let used = indented(lines);
-    let mut doubts = Vec::new();
-    for line in &lines[1..used] {
-        counters(line, &mut members);
-        let mtu = line.split("MTU ").nth(1).and_then(|text| text.split_whitespace().next());
-        if let Some(mtu) = mtu.and_then(|text| text.parse::<u32>().ok()) {
-            members.insert("mtu".to_owned(), json!(mtu));
-        }
-        let transitions = line.split("nterface state transitions: ").nth(1);
-        if let Some(number) = transitions.and_then(|text| text.trim().parse::<u32>().ok()) {
-            members.insert("state_transitions".to_owned(), json!(number));
-        } else if doubtful(line) {
-            doubts.push(*line);
-        }
-    }
-    Some(of_lines(members, "interfaces", used, doubts))
 }
 
 /// The interface of OSPF below the line of its state.
@@ -248,110 +103,6 @@ fn ospf_interface(lines: &[&str]) -> Option<Block> {
         .filter(|line| doubtful(line) && !line.to_lowercase().contains("passive"));
     let doubts: Vec<&str> = doubts.filter(|line| !line.contains("Dead ")).collect();
     Some(of_lines(members, "ospf", used, doubts))
-}
-
-/// `Physical interface: ge-0/0/0, Enabled, Physical link is Up`, and the values of its optical module.
-fn junos_interface(lines: &[&str]) -> Option<Block> {
-    let rest = lines.first()?.trim().strip_prefix("Physical interface: ")?;
-    let mut parts = rest.split(", ");
-    let name = parts.next()?;
-    let (mut members, mut module) = (Map::new(), Map::new());
-    members.insert("name".to_owned(), json!(name));
-    module.insert("port".to_owned(), json!(name));
-    let small = rest.to_lowercase();
-    let is_off = small.contains("administratively down") || small.contains("disabled");
-    members.insert("admin_status".to_owned(), json!(if is_off { "down" } else { "up" }));
-    let link = small.split("physical link is ").nth(1).map(|text| text.trim().to_owned());
-    if let Some(link) = link {
-        members.insert("oper_status".to_owned(), json!(link));
-    }
-    let (mut used, mut doubts, mut side, mut stable) = (1, Vec::new(), "", false);
-    let mut raised: Vec<String> = Vec::new();
-    for line in &lines[1..] {
-        let text = line.trim();
-        if text.starts_with("Physical interface: ") || !line.starts_with(' ') && !text.is_empty() {
-            break;
-        }
-        used += 1;
-        match text {
-            "Input errors:" => side = "input_",
-            "Output errors:" => side = "output_",
-            _ => {}
-        }
-        if let Some(shown) = optics::junos(text) {
-            // The words of the device beside the member's name.
-            if shown.as_ref().is_some_and(|(_, value)| value == "On") {
-                raised.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
-            }
-            module.extend(shown);
-        } else if let Some(ago) = text.strip_prefix("Last flapped") {
-            let ago = ago.split('(').nth(1).and_then(|text| text.split(" ago").next());
-            stable = ago.and_then(super::durations::seconds).is_some_and(|ago| ago >= STABLE_S_MIN);
-        } else if !junos_counters(text, side, &mut members) && doubtful(text) {
-            doubts.push(text);
-        }
-    }
-    if !raised.is_empty() {
-        module.insert("reason".to_owned(), json!(raised.join(", ")));
-    }
-    if stable {
-        members.remove("carrier_transitions");
-    }
-    let mut block = of_lines(members, "interfaces", used, doubts);
-    if module.len() > 1 {
-        block.shown.push(("optics", json!([module])));
-    }
-    Some(block)
-}
-
-/// `Errors: 0, Drops: 0` below its heading, and the rows of the MAC statistics; whether the line is one of them.
-fn junos_counters(text: &str, side: &str, members: &mut Map<String, Value>) -> bool {
-    let mut is_read = false;
-    for part in text.split(", ") {
-        let Some((name, value)) = part.split_once(": ") else { continue };
-        let small = name.trim().to_lowercase();
-        let value = value.trim().trim_end_matches(',');
-        let none = ["none", "0", "disabled"].contains(&value.to_lowercase().as_str());
-        let number = value.parse::<u64>().ok();
-        match (small.as_str(), number) {
-            ("mtu", Some(mtu)) => drop(members.insert("mtu".to_owned(), json!(mtu))),
-            ("carrier transitions", Some(count)) => {
-                members.insert("carrier_transitions".to_owned(), json!(count));
-            }
-            (
-                "errors" | "drops" | "discards" | "framing errors" | "runts" | "giants",
-                Some(count),
-            ) if !side.is_empty() => {
-                members.insert(format!("{side}{}", small.replace(' ', "_")), json!(count));
-            }
-            ("input  packets" | "input packets", Some(count)) => {
-                members.insert("input_packets".to_owned(), json!(count));
-            }
-            ("active alarms" | "active defects", _) if !none => {
-                members.insert(small.replace(' ', "_"), json!(value));
-            }
-            _ if none || number.is_some() => {}
-            _ => continue,
-        }
-        is_read = true;
-    }
-    let cells: Vec<&str> =
-        text.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
-    if let [name, received, ..] = cells.as_slice()
-        && let Ok(received) = received.parse::<u64>()
-    {
-        match name.to_lowercase().as_str() {
-            "crc/align errors" => drop(members.insert("crc_errors".to_owned(), json!(received))),
-            "total packets" => drop(members.insert("input_packets".to_owned(), json!(received))),
-            "fifo errors" | "fragment frames" | "jabber frames" | "code violations" => {
-                let name = format!("{}_errors", name.to_lowercase().replace(' ', "_"));
-                members.insert(name, json!(received));
-            }
-            _ => {}
-        }
-        is_read = true;
-    }
-    is_read
 }
 
 /// `Vlan10 - Group 10 (version 2)` of HSRP and VRRP.
@@ -476,4 +227,77 @@ fn version(lines: &[&str]) -> Option<Block> {
         members.insert("last_reload_reason".to_owned(), json!(reason));
     }
     Some(Block { lines: lines.len(), shown: vec![("system", Value::Object(members))] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> (&'static str, Value) {
+        let lines: Vec<&str> = text.lines().collect();
+        let block = block(&lines).unwrap();
+        assert_eq!(block.lines, lines.len(), "{text}");
+        block.shown.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn a_spanning_tree_tells_its_root() {
+        let ports = "\nInterface           Role Sts Cost      Prio.Nbr Type\n\
+            ------------------- ---- --- --------- -------- ------\n\
+            Gi1/0/1             Root FWD 20000     128.1    P2p";
+        let own = format!(
+            "VLAN0010\n  Spanning tree enabled protocol rstp\n  Root ID    Priority    4106\n             \
+             Address     0011.2233.4455\n             This bridge is the root\n  Bridge ID  Priority    4106\n             \
+             Address     0011.2233.4455\n{ports}"
+        );
+        let (path, tree) = shown(&own);
+        assert_eq!(path, "spanning_tree");
+        assert_eq!(tree[0]["is_root"], true);
+        assert_eq!(tree[0]["vlan_id"], "10");
+        assert_eq!(tree[0]["ports"][0]["role"], "Root");
+        let other =
+            own.replace("             This bridge is the root\n", "").replacen("4455", "9999", 1);
+        let (_, tree) = shown(&other);
+        assert_eq!(tree[0]["is_root"], false);
+        assert_eq!(tree[0]["root_id"], "0011.2233.9999");
+    }
+
+    #[test]
+    fn an_interface_of_ospf_tells_its_area_and_neighbors() {
+        let text = "Ethernet1/1 is up, line protocol is up\n    Process ID 1 VRF default, area 0.0.0.7\n    \
+            Timer intervals: Hello 10, Dead 40, Wait 40\n    Number of neighbors: 0, flooding to 0";
+        let expected = json!([{"interface": "Ethernet1/1", "area": "0.0.0.7", "hello_interval": 10,
+            "dead_interval": 40, "neighbor_count": 0}]);
+        assert_eq!(shown(text), ("ospf", expected));
+    }
+
+    #[test]
+    fn a_version_tells_uptime_and_reason() {
+        let text = "Cisco Nexus Operating System (NX-OS) Software\nKernel uptime is 2 day(s), 3 hour(s), 4 minute(s)\n\
+            Last reset\n  Reason: Reset due to upgrade";
+        let expected = json!({"uptime": "2 day, 3 hour, 4 minute", "last_reload_reason": "Reset due to upgrade"});
+        assert_eq!(shown(text), ("system", expected));
+    }
+
+    #[test]
+    fn a_lost_supervisor_is_told() {
+        let text =
+            "my state = 13 -ACTIVE\npeer state = 1  -DISABLED\nMode = Simplex\nUnit = Primary";
+        let (path, found) = shown(text);
+        assert_eq!(path, "supervisor");
+        assert_eq!(found[0]["peer_state"], "DISABLED");
+        assert_eq!(found[0]["hardware_state"], "Simplex");
+        let text =
+            "Other supervisor (sup-2)\n------------------------\n    Redundancy state:   Standby";
+        assert_eq!(shown(text).1[0]["redundancy_state"], "Standby");
+    }
+
+    #[test]
+    fn a_standby_group_is_read() {
+        let text = "Vlan10 - Group 7 (version 2)\n  State is Active\n  Virtual IP address is 10.0.0.1\n  \
+            Active router is local\n  Standby router is unknown";
+        let expected = json!([{"interface": "Vlan10", "group": "7", "state": "Active",
+            "active": "local", "standby": "unknown", "virtual_ip": "10.0.0.1"}]);
+        assert_eq!(shown(text), ("fhrp", expected));
+    }
 }

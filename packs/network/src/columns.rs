@@ -438,6 +438,11 @@ fn object(path: &'static str, cells: Vec<(&'static str, String)>) -> Value {
             }
         }
     }
+    // People look for the port of a neighbor.
+    let of_neighbors = ["isis", "ospf", "bfd"].contains(&path) && members.contains_key("neighbor");
+    if let Some(port) = members.get("interface").and_then(Value::as_str).filter(|_| of_neighbors) {
+        members.insert("where".to_owned(), json!(format!("interface {port}")));
+    }
     Value::Object(members)
 }
 
@@ -462,9 +467,10 @@ mod tests {
              ge-0/0/1.0            r3             1  Initializing          8  0:5:85:8f:c8:bd",
             "isis",
             &json!([
-                {"interface": "ge-0/0/0.0", "neighbor": "r2", "level": "2", "state": "Up", "hold_time": "22"},
+                {"interface": "ge-0/0/0.0", "neighbor": "r2", "level": "2", "state": "Up", "hold_time": "22",
+                 "where": "interface ge-0/0/0.0"},
                 {"interface": "ge-0/0/1.0", "neighbor": "r3", "level": "1", "state": "Initializing",
-                 "hold_time": "8", "snpa": "0:5:85:8f:c8:bd"},
+                 "hold_time": "8", "snpa": "0:5:85:8f:c8:bd", "where": "interface ge-0/0/1.0"},
             ]),
         );
         // The name of an IOS port may be empty or have several words.

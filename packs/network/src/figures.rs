@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::durations;
+use super::facts::Sends;
 use super::fields::Field;
-use super::findings::{OF_NEIGHBORS, Reader, Sends};
+use super::findings::{OF_NEIGHBORS, Reader};
 use super::object::{Location, Object, number as number_of};
 
 /// Minimum errors that count as a problem, without a number of packets. A handful since the last
@@ -111,6 +112,8 @@ impl Reader {
             Field::ErrorRate => {
                 ("errors", (number > 0.0).then(|| named(&format!("has {name} {number}"))))
             }
+            // Flaps of a session that has been stable for a day are history.
+            Field::Transitions if is_stable(object) => ("flaps", None),
             Field::Transitions => (
                 "flaps",
                 (number >= TRANSITIONS_MIN).then(|| named(&format!("flaps: {number} transitions"))),
@@ -261,6 +264,16 @@ impl Reader {
             _ => self.unknown(format!("{text}, without its thresholds")),
         }
     }
+}
+
+/// Whether a session has been up for longer than the flaps that it counts.
+fn is_stable(object: &Object<'_>) -> bool {
+    let names = ["up_down", "uptime", "up_time", "session_uptime"];
+    let seconds = names.iter().find_map(|name| {
+        let value = object.get(name)?;
+        number_of(value).or_else(|| durations::seconds(value.as_str()?))
+    });
+    seconds.is_some_and(|seconds| (UPTIME_S_MIN..EPOCH_S_MIN).contains(&seconds))
 }
 
 fn is_of_time(name: &str) -> bool {

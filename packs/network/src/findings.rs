@@ -4,15 +4,16 @@
 //! A bad state is found wherever it is. What is in order counts only under a name that a rule knows.
 //! Everything else is reported as unknown, so that nobody takes silence for health.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::durations::date;
+use super::facts::{Fine, Read, Wrong};
 use super::fields::{is_identifier, shows_state};
 use super::interpret::{device_of, name_words};
 use super::object::{Location, Object, number, plain, snake};
-use super::{lexicon, logs, printed, tables, vocabulary};
+use super::{lexicon, printed, tables, vocabulary};
 
 /// Maximum depth and number of objects read of one answer.
 pub(super) const DEPTH_MAX: usize = 24;
@@ -28,85 +29,6 @@ const KNOWN_MAX: usize = 1_000;
 
 /// Longest finding, in characters, since findings quote the server's text.
 const TEXT_CHARS_MAX: usize = 240;
-
-/// Something in order.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fine {
-    pub subjects: Vec<&'static str>,
-    pub attribute: &'static str,
-    pub number: Option<f64>,
-    /// The object's name.
-    pub name: String,
-    /// What the object shows, for the names that a question mentions: an index of [`Read::tokens`].
-    pub object: usize,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wrong {
-    pub subjects: Vec<&'static str>,
-    pub text: String,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Read {
-    pub wrong: Vec<Wrong>,
-    pub fine: Vec<Fine>,
-    /// Parts that no rule knows, quoted.
-    pub unknown: Vec<String>,
-    /// Subjects that the device does not have, according to the answer.
-    pub absent: Vec<&'static str>,
-    /// The words of each object.
-    pub tokens: Vec<Vec<String>>,
-    /// Objects by subject and name, whatever their state.
-    pub named: Vec<(&'static str, String)>,
-    /// Objects that should be there, by subject and name.
-    pub expected: Vec<(&'static str, String)>,
-    /// What an operator switched off, with its subjects.
-    pub off: Vec<(Vec<&'static str>, String)>,
-    /// The root bridges of spanning trees.
-    pub roots: Vec<Root>,
-    /// The prefixes that BGP neighbors send.
-    pub sends: Vec<Sends>,
-    /// What was read, without the server's wrapping.
-    pub content: Value,
-    /// When the answer was taken, if it says so.
-    pub taken_at: Option<String>,
-    /// The newest time in the answer, in seconds since 1970.
-    pub newest: Option<f64>,
-    /// The route targets of VRFs.
-    pub targets: Vec<Targets>,
-    /// The device of the call, in lower case; empty if the tool takes none.
-    pub device: String,
-}
-
-/// The root bridge of a spanning tree.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Root {
-    pub address: String,
-    /// Whether the device itself is the root.
-    pub is_own: bool,
-    /// An index of [`Read::tokens`].
-    pub object: usize,
-}
-
-/// How many prefixes a BGP neighbor sends.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Sends {
-    pub name: String,
-    pub remote_as: String,
-    pub local_as: String,
-    pub number: f64,
-    /// Its name and its description, in lower case.
-    pub described: String,
-}
-
-/// The route targets of a VRF at one device.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Targets {
-    pub vrf: String,
-    pub imports: BTreeSet<String>,
-    pub exports: BTreeSet<String>,
-}
 
 /// Subjects whose state is that of a neighbor or a part, which has a name.
 const OF_PARTS: &[&str] = &[
@@ -326,7 +248,10 @@ impl Reader {
     fn text(&mut self, text: &str) {
         let subjects = self.tool.clone();
         if subjects == ["log"] {
-            return text.lines().for_each(|line| self.log_line(line));
+            return text.lines().for_each(|line| match printed::prompt(line) {
+                Some(host) => self.is_of(&host),
+                None => self.log_line(line),
+            });
         }
         let printed = printed::printed(text);
         for line in tables::bad(&printed.lines) {
@@ -558,29 +483,6 @@ impl Reader {
     /// Whether the emptiness of a list with this name says that there is none.
     pub(super) fn is_collection(name: &str) -> bool {
         name_words(name).iter().any(|word| COLLECTIONS.contains(&word.as_str()))
-    }
-
-    /// A line of a log as text.
-    pub(super) fn log_line(&mut self, line: &str) {
-        let line = line.trim();
-        if logs::is_bad_or_severe(line) {
-            self.wrong(&["log"], format!("logged: {line}"));
-        } else if tables::is_refusal(line) {
-            self.unknown(format!("an answer in prose: \"{line}\""));
-        } else if !line.is_empty() {
-            self.fine(&["log"], "state", None, "");
-        }
-    }
-
-    pub(super) fn log_entry(&mut self, object: &Object<'_>, message: &str) {
-        let severity = object.get("severity").or_else(|| object.get("level"));
-        let mnemonic = object.get("mnemonic").and_then(Value::as_str).unwrap_or("message");
-        let is_bad = logs::is_bad_or_severe(message) || logs::is_bad_or_severe(mnemonic);
-        if logs::is_severe(severity) || is_bad {
-            self.wrong(&["log"], format!("logged: {mnemonic}: {message}"));
-        } else {
-            self.fine(&["log"], "state", None, "");
-        }
     }
 }
 

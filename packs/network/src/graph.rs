@@ -148,13 +148,13 @@ fn init(
     let steps = plans.get(&intent.name).map(|plan| plan.steps.clone()).unwrap_or_default();
     let has_plan = intent.is_recognised
         && intent.name != plan::GENERAL
-        && !is_only_where(&query, &intent, &steps);
+        && !plan::is_only_where(&query, &intent, &steps);
     let intent = if !has_plan && interpret::is_specific(&query) {
-        Intent { name: QUESTION.to_owned(), is_recognised: true }
+        Intent { name: plan::QUESTION.to_owned(), is_recognised: true }
     } else {
         intent
     };
-    let steps = with_question(&query, steps, &intent);
+    let steps = plan::with_question(&query, steps, &intent);
     let work = Work {
         interface: query::interface(&query),
         vrf: query::vrf(&query),
@@ -172,30 +172,6 @@ fn init(
         work,
         ..State::default()
     })
-}
-
-/// Whether a port in a question only says where: a question about its optics asks for no check of all interfaces.
-fn is_only_where(query: &str, intent: &Intent, steps: &[String]) -> bool {
-    let asked = interpret::subjects(query);
-    let mut covered = steps.iter().flat_map(|step| interpret::subjects(step));
-    intent.name == "check_interface_status"
-        && !asked.is_empty()
-        && !covered.any(|subject| asked.contains(&subject))
-}
-
-/// The intent of a question about a subject that no plan has: the question is the plan.
-const QUESTION: &str = "question";
-
-/// The steps of a plan, and before them the question, if it asks about a subject that they leave out.
-fn with_question(query: &str, steps: Vec<String>, intent: &Intent) -> Vec<String> {
-    let logs = "If something was found, check the logs for messages about it.";
-    let covered: Vec<_> = steps.iter().flat_map(|step| interpret::subjects(step)).collect();
-    let is_covered = |subject: &&str| covered.contains(subject);
-    match intent.name.as_str() {
-        QUESTION => vec![query.to_owned(), logs.to_owned()],
-        _ if interpret::subjects(query).iter().all(is_covered) => steps,
-        _ => [query.to_owned()].into_iter().chain(steps).collect(),
-    }
 }
 
 fn ask_servers(state: &State, _: &Context<'_>) -> Effect {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::compare::{is_alike, vlans};
-use super::findings::{DEPTH_MAX, Fine, Read};
+use super::facts::{Fine, Read};
+use super::findings::DEPTH_MAX;
 use super::object::snake;
 use super::query::normal_interface;
 
@@ -89,6 +90,13 @@ pub(super) fn links(reads: &mut [Read]) -> Vec<(&'static str, String)> {
     lost.into_iter().collect()
 }
 
+/// Whether a name is one of this member: `trunk_allowed_vlans` is `allowed_vlans`.
+pub(super) fn is_member(name: &str, member: &str) -> bool {
+    let is_allowed = || name.contains("allow") && name.contains("vlan") || name == "trunk_vlans";
+    let is_of_far = ["remote", "neighbor", "peer", "active"].iter().any(|word| name.contains(word));
+    name == member || member == "allowed_vlans" && is_allowed() && !is_of_far
+}
+
 fn short(device: &str) -> String {
     device.split('.').next().unwrap_or_default().to_lowercase()
 }
@@ -111,7 +119,7 @@ fn ends(
             let end = |of: &str, name: &str| (short(of), normal_interface(name));
             if let Some(name) = own(NAME) {
                 for (member, ..) in AGREE {
-                    let of = members.iter().find(|(name, _)| snake(name) == *member);
+                    let of = members.iter().find(|(name, _)| is_member(&snake(name), member));
                     if let Some((_, value)) = of.filter(|(_, value)| !value.is_null()) {
                         let known = (name.to_owned(), value.clone());
                         shown.insert((*member, end(device, name)), known);

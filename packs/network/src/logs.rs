@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
+use super::findings::Reader;
 use super::interpret::words;
+use super::object::Object;
+use super::tables;
 
 /// Highest severity number that counts as a warning or worse.
 ///
@@ -213,6 +216,31 @@ fn is_address(word: &str) -> bool {
         && word.chars().any(|c| c.is_ascii_digit())
         && word.parse::<f64>().is_err()
         && !word.starts_with('%')
+}
+
+impl Reader {
+    /// A line of a log as text.
+    pub(super) fn log_line(&mut self, line: &str) {
+        let line = line.trim();
+        if is_bad_or_severe(line) {
+            self.wrong(&["log"], format!("logged: {line}"));
+        } else if tables::is_refusal(line) {
+            self.unknown(format!("an answer in prose: \"{line}\""));
+        } else if !line.is_empty() {
+            self.fine(&["log"], "state", None, "");
+        }
+    }
+
+    pub(super) fn log_entry(&mut self, object: &Object<'_>, message: &str) {
+        let severity = object.get("severity").or_else(|| object.get("level"));
+        let mnemonic = object.get("mnemonic").and_then(Value::as_str).unwrap_or("message");
+        let is_bad = is_bad_or_severe(message) || is_bad_or_severe(mnemonic);
+        if is_severe(severity) || is_bad {
+            self.wrong(&["log"], format!("logged: {mnemonic}: {message}"));
+        } else {
+            self.fine(&["log"], "state", None, "");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::findings::{DEPTH_MAX, Targets};
+use super::facts::Targets;
+use super::findings::DEPTH_MAX;
 use super::vocabulary::{Standing, standing};
 
 /// Members that name an object, the most specific first.
@@ -48,6 +49,7 @@ const REASONS: &[&str] = &[
     "last_reset_reason",
     "reload_reason",
     "last_reload_reason",
+    "where",
 ];
 
 /// Display names of members.
@@ -150,8 +152,11 @@ impl<'a> Object<'a> {
         let of = |way: &str| -> BTreeSet<String> {
             let is_this = |name: &str| {
                 let words: Vec<&str> = name.split('_').collect();
-                words.iter().any(|word| ["target", "targets", "rt", "rts"].contains(word))
-                    && words.iter().any(|word| word.trim_end_matches('s') == way)
+                words.iter().any(|word| word.trim_end_matches('s') == way)
+                    && (words.len() == 1
+                        || words
+                            .iter()
+                            .any(|word| ["target", "targets", "rt", "rts"].contains(word)))
             };
             let own = self.0.iter().filter(|(name, _)| is_this(name)).map(|(_, value)| *value);
             // `"route_targets": {"import": [..], "export": [..]}`.

@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use super::interpret;
+use super::query::Intent;
+
 /// The default plan, for a query without a known intent. Always present.
 pub const GENERAL: &str = "general_device_health_check";
 
@@ -110,6 +113,30 @@ pub(super) fn with(own: BTreeMap<String, Plan>) -> Result<BTreeMap<String, Plan>
         plans.insert(intent, plan);
     }
     Ok(plans)
+}
+
+/// Whether a port in a question only says where: a question about its optics asks for no check of all interfaces.
+pub(super) fn is_only_where(query: &str, intent: &Intent, steps: &[String]) -> bool {
+    let asked = interpret::subjects(query);
+    let mut covered = steps.iter().flat_map(|step| interpret::subjects(step));
+    intent.name == "check_interface_status"
+        && !asked.is_empty()
+        && !covered.any(|subject| asked.contains(&subject))
+}
+
+/// The intent of a question about a subject that no plan has: the question is the plan.
+pub(super) const QUESTION: &str = "question";
+
+/// The steps of a plan, and before them the question, if it asks about a subject that they leave out.
+pub(super) fn with_question(query: &str, steps: Vec<String>, intent: &Intent) -> Vec<String> {
+    let logs = "If something was found, check the logs for messages about it.";
+    let covered: Vec<_> = steps.iter().flat_map(|step| interpret::subjects(step)).collect();
+    let is_covered = |subject: &&str| covered.contains(subject);
+    match intent.name.as_str() {
+        QUESTION => vec![query.to_owned(), logs.to_owned()],
+        _ if interpret::subjects(query).iter().all(is_covered) => steps,
+        _ => [query.to_owned()].into_iter().chain(steps).collect(),
+    }
 }
 
 #[cfg(test)]

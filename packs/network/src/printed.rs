@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::columns::{self, Block, is_rule};
-use super::{blocks, filters, optics, summaries, tables};
+use super::{blocks, filters, optics, records, summaries, tables};
 
 /// Maximum lines that are read; of a longer text nothing counts as read.
 const LINES_MAX: usize = 20_000;
@@ -159,7 +159,7 @@ fn is_pager(line: &str) -> bool {
 }
 
 /// The device of a prompt: `pe1#show version`, `ops@pe1> show version`, `RP/0/RP0/CPU0:pe1#`, `A:ops@pe1#`.
-fn prompt(line: &str) -> Option<String> {
+pub(super) fn prompt(line: &str) -> Option<String> {
     let at = line.find(['#', '>'])?;
     let (before, after) = (line[..at].trim_start_matches('*'), line[at + 1..].trim());
     let name = before.rsplit(['@', ':']).next()?.split('(').next()?;
@@ -218,6 +218,7 @@ impl Printed {
         summaries::summary(lines, local_as)
             .or_else(|| blocks::block(lines))
             .or_else(|| optics::block(lines))
+            .or_else(|| records::block(lines))
             .or_else(|| filters::block(lines))
             .or_else(|| columns::table(lines))
             .or_else(|| tables::table(lines))
@@ -238,12 +239,19 @@ impl Printed {
         if rows.max(names.len()) >= total {
             return;
         }
-        match up {
-            Some(up) if up < total => {
-                let counts = json!({"configured_neighbors": total, "operational_neighbors": up});
-                self.shown.push((subject, counts));
-            }
-            _ => self.doubts.push(format!("{total} neighbors are announced, {rows} are listed")),
+        // A list that is cut shows nothing about the rest.
+        let of_subject = shown.iter().filter(|(known, _)| *known == subject);
+        let is_cut = !self.doubts.is_empty()
+            || of_subject
+                .filter_map(|(_, rows)| rows.as_array())
+                .flatten()
+                .any(|row| row.get("state").is_none_or(Value::is_null));
+        if is_cut {
+            self.doubts.push(format!("{total} neighbors are announced, {rows} are listed"));
+        } else {
+            let up = up.filter(|up| *up < total).unwrap_or(rows);
+            let counts = json!({"configured_neighbors": total, "operational_neighbors": up});
+            self.shown.push((subject, counts));
         }
     }
 }
@@ -356,8 +364,12 @@ mod tests {
         assert_eq!(clean("ab\u{8}c"), "ac");
         assert_eq!(doubts(format!(" Total number of neighbors: 1\n{table}")), Vec::<String>::new());
         assert_eq!(
-            doubts(format!(" Total number of neighbors: 2\n{table}")),
-            ["2 neighbors are announced, 1 are listed"]
+            doubts(format!(" Total number of neighbors: 2\n{table} 10.0.0.3          1\n")),
+            ["2 neighbors are announced, 2 are listed"; 0]
+        );
+        assert_eq!(
+            doubts(format!(" Total number of neighbors: 3\n{table} 10.0.0.3          1\n")),
+            ["3 neighbors are announced, 2 are listed"]
         );
         assert_eq!(
             doubts(format!("{table} --More-- ")),
@@ -370,5 +382,11 @@ mod tests {
         let text = "BGP table version is 7, L2VPN EVPN config peers 3, capable peers 2\n";
         let expected = json!({"configured_neighbors": 3, "operational_neighbors": 2});
         assert_eq!(printed(text).shown, [("bgp", expected)]);
+        // One of the configured neighbors is not in the list.
+        let text = "Total number of neighbors: 2\n\n\
+            Neighbor ID     Pri State            Up Time  Address         Interface\n\
+            10.0.0.2          1 FULL/DR          8w1d     10.1.1.2        Vlan9\n";
+        let expected = json!({"configured_neighbors": 2, "operational_neighbors": 1});
+        assert_eq!(printed(text).shown[0], ("ospf", expected));
     }
 }

@@ -4,8 +4,9 @@
 use serde_json::Value;
 
 use super::compare::is_intent;
+use super::facts::Root;
 use super::fields::{Field, field};
-use super::findings::{Reader, Root};
+use super::findings::Reader;
 use super::interpret::name_words;
 use super::lexicon;
 use super::object::{Location, Object, number};

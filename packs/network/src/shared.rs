@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::compare::vlans;
-use super::findings::{DEPTH_MAX, Read, Sends};
+use super::facts::{Read, Sends};
+use super::findings::DEPTH_MAX;
 use super::interpret::words;
+use super::links::is_member;
 use super::object::Object;
 
 /// A neighbor with less than this part of another one's prefixes may have lost most of them.
@@ -108,7 +110,8 @@ pub(super) fn missing_vlans(question: &str, reads: &[Read]) -> Vec<String> {
     for read in reads {
         let mut found = Vec::new();
         let mut collect = |object: &Object<'_>| {
-            found.extend(object.get("allowed_vlans").and_then(vlans));
+            let lists = object.0.iter().filter(|(name, _)| is_member(name, "allowed_vlans"));
+            found.extend(lists.filter_map(|(_, value)| vlans(value)));
         };
         objects(&read.content, 0, &mut collect);
         if !found.is_empty() {

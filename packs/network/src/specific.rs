@@ -2,8 +2,8 @@
 
 use super::asks;
 use super::durations::{date, seconds};
+use super::facts::{Fine, Read};
 use super::figures::UTILIZATION_PERCENT_MIN;
-use super::findings::{Fine, Read};
 use super::interpret::words;
 
 /// An answer that is older than the newest one by more is stale, in seconds.
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn the_root_that_is_asked_for_is_compared() {
         let read = |is_own: bool| Read {
-            roots: vec![super::super::findings::Root {
+            roots: vec![super::super::facts::Root {
                 address: "00aa.bbcc.dd99".to_owned(),
                 is_own,
                 object: 0,

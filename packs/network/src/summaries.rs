@@ -8,9 +8,6 @@ use serde_json::{Map, Value, json};
 use super::columns::{Block, is_rule};
 use super::durations;
 
-/// A session that has been up for longer has its flaps behind it, in seconds.
-const STABLE_S_MIN: f64 = 86_400.0;
-
 /// Lines below a neighbor of SR OS until its state.
 const DESCRIPTION_LINES_MAX: usize = 4;
 
@@ -42,8 +39,7 @@ impl Neighbor {
         if is_up && !self.up_down.is_empty() {
             members.insert("up_down".to_owned(), json!(self.up_down));
         }
-        let is_stable = durations::seconds(&self.up_down).is_some_and(|up| up >= STABLE_S_MIN);
-        if let Some(flaps) = self.flaps.filter(|_| !is_stable) {
+        if let Some(flaps) = self.flaps {
             members.insert("flaps".to_owned(), json!(flaps));
         }
         members.insert("state".to_owned(), json!(self.state));
@@ -338,14 +334,6 @@ mod tests {
                 "10.0.0.4 65002 Established 5",
             ],
         );
-        // Flaps of a session that is stable for days are history; those of one that came back today are not.
-        let flaps = |up: &str| {
-            let text = format!("{head}10.0.0.2  65000  13120  13101  0  44 {up} Establ");
-            let lines: Vec<&str> = text.lines().collect();
-            summary(&lines, None).unwrap().shown[0].1[0]["flaps"].clone()
-        };
-        assert_eq!(flaps("4d 3:02:11"), Value::Null);
-        assert_eq!(flaps("3:02:11"), json!(44.0));
     }
 
     #[test]

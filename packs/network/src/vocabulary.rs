@@ -159,7 +159,8 @@ pub(super) fn usual(state: &str) -> String {
 pub(super) fn standing(state: &str, subjects: &[&str]) -> Standing {
     let said = of_words(state, subjects);
     // A state that was not read as the device printed it.
-    if state.contains(GARBLED) || !state.is_ascii() && said == Standing::Bad {
+    let is_broken = state.trim_end_matches('?').contains('?');
+    if is_broken || state.contains(GARBLED) || !state.is_ascii() && said == Standing::Bad {
         return Standing::Unknown;
     }
     // What the server itself doubts proves nothing.
@@ -298,6 +299,7 @@ mod tests {
             ("Down?", "bgp", Bad),
             ("d\u{fffd}wn no", "bgp", Unknown),
             ("no~light", "interface", Unknown),
+            ("no?connect", "interface", Unknown),
             ("powerLoss", "environment", Bad),
             ("ha-standby", "ha", Good),
             ("DISABLED", "ha", Bad),
