@@ -214,12 +214,11 @@ impl Reader {
 
     /// Checks that the answer is about the device of the call.
     fn about(&mut self, arguments: &Value, content: &Value) {
-        let names = ["device_name", "device", "hostname", "host", "router", "switch", "node"];
-        let of = |value: &Value| {
-            names.iter().find_map(|name| value.get(*name)?.as_str().map(str::to_lowercase))
-        };
-        if let (Some(_), Some(told)) = (of(arguments), of(content)) {
-            self.is_of(&told);
+        // A `router` may also be a routing instance, as SR OS has "Base".
+        let names = ["device_name", "device", "hostname", "host", "node"];
+        let told = names.iter().find_map(|name| content.get(*name)?.as_str());
+        if let Some(told) = told.filter(|_| device_of(arguments).is_some()) {
+            self.is_of(&told.to_lowercase());
         }
         self.read.taken_at =
             TAKEN.iter().find_map(|name| content.get(*name)?.as_str().map(str::to_owned));

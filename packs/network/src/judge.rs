@@ -17,7 +17,9 @@ use super::sentence::{by_name, judged, too_few};
 use super::shared::{Uneven, both_active, missing_vlans, uneven};
 use super::specific;
 use super::state::{ExecutedToolCall, Finding, State, StepStatus};
-use super::vocabulary::SYMPTOMS;
+
+/// How many unknown parts a reason quotes.
+const UNKNOWN_MAX: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -123,8 +125,18 @@ pub(super) fn judgements(state: &State) -> Vec<Judgement> {
     {
         (question.verdict, question.reason) = (Verdict::NotFine, Some(why.clone()));
     }
+    // Sessions that are all established have a path below them, whichever protocol finds it.
+    if question.verdict == Verdict::Fine && asked == ["bgp"] {
+        let is_below = |judged: &&mut Judgement| interpret::subjects(&judged.sentence) == ["isis"];
+        let is_silent = |judged: &Judgement| {
+            judged.reason.as_deref().is_some_and(|why| why.ends_with("show nothing about isis"))
+        };
+        for judged in all.iter_mut().filter(is_below).filter(|judged| is_silent(judged)) {
+            judged.verdict = Verdict::NotNeeded;
+        }
+    }
     if question.verdict == Verdict::Fine
-        && words_of(&state.user_query).iter().any(|word| SYMPTOMS.contains(&word.as_str()))
+        && specific::reports_a_fault(&words_of(&state.user_query))
         && state.work.findings.is_empty()
     {
         question.verdict = Verdict::NotJudged;
@@ -361,8 +373,10 @@ fn judge_device(
     if subjects != ["log"] && asks::wants_off(sentence) {
         return not_judged("no rule knows what should be off".to_owned());
     }
-    if let Some(part) = reads.iter().flat_map(|read| &read.unknown).next() {
-        return not_judged(format!("no rule knows what this means: {part}"));
+    let unknown: Vec<&str> =
+        reads.iter().flat_map(|read| &read.unknown).map(String::as_str).take(UNKNOWN_MAX).collect();
+    if !unknown.is_empty() {
+        return not_judged(format!("no rule knows what this means: {}", unknown.join("; ")));
     }
     let shown: Vec<(&Fine, &[String])> = reads
         .iter()

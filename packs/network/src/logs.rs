@@ -168,6 +168,12 @@ const ROUTINE: &[&str] = &[
     "configured from",
     "changed state to up",
     "dead peer detection enabled",
+    "recovery enabled",
+    "guard enabled",
+    "detection is enabled",
+    "reload cancelled",
+    "reload canceled",
+    "shutdown cancelled",
 ];
 
 /// Whether a line tells of routine, or of something that is in order again.

@@ -1,13 +1,55 @@
-//! Reads the answers of name servers, and the route targets of VRFs, as they are printed.
+//! Reads the answers of name servers, the route targets of VRFs and the VLANs of ports, as they are printed.
 //!
-//! Sources: BIND 9, `dig`; Cisco IOS, `show vrf detail`; Junos, `show route instance detail`.
+//! Sources: BIND 9, `dig`; Cisco IOS, `show vrf detail` and `show interfaces switchport`; Junos, `show route instance detail`.
 
 use serde_json::{Map, Value, json};
 
 use super::columns::Block;
 
 pub(super) fn block(lines: &[&str]) -> Option<Block> {
-    dig(lines).or_else(|| junos_configuration(lines)).or_else(|| vrf(lines))
+    dig(lines)
+        .or_else(|| switchport(lines))
+        .or_else(|| junos_configuration(lines))
+        .or_else(|| vrf(lines))
+}
+
+/// The VLANs of a port: in a configuration, or as `show interfaces switchport` of IOS prints them.
+fn switchport(lines: &[&str]) -> Option<Block> {
+    let first = lines.first()?.trim();
+    let name = first.strip_prefix("interface ").or_else(|| first.strip_prefix("Name: "))?;
+    let (mut used, mut members) = (1, Map::new());
+    members.insert("port".to_owned(), json!(name));
+    for line in &lines[1..] {
+        let text = line.trim();
+        let is_own = line.starts_with(' ') || text.contains(": ");
+        if text.is_empty() || !is_own || text.starts_with("Name: ") {
+            break;
+        }
+        let value = |words: &str| text.strip_prefix(words).map(|rest| rest.trim().to_owned());
+        let allowed =
+            value("switchport trunk allowed vlan ").or_else(|| value("Trunking VLANs Enabled:"));
+        if let Some(more) = allowed {
+            let more = more.trim_start_matches("add ").to_owned();
+            let known = members.get("allowed_vlans").and_then(Value::as_str);
+            let list = known.map_or_else(|| more.clone(), |known| format!("{known},{more}"));
+            members.insert("allowed_vlans".to_owned(), json!(list));
+        }
+        let native =
+            value("switchport trunk native vlan ").or_else(|| value("Trunking Native Mode VLAN:"));
+        if let Some(native) = native.as_deref().and_then(|text| text.split_whitespace().next()) {
+            members.insert("native_vlan".to_owned(), json!(native));
+        }
+        if let Some(state) = value("Operational Mode:") {
+            members.insert(
+                "status".to_owned(),
+                json!(if state == "trunk" { "trunking".to_owned() } else { state }),
+            );
+        }
+        used += 1;
+    }
+    let has_vlans = members.contains_key("allowed_vlans");
+    let shown = vec![("trunks", json!([members]))];
+    has_vlans.then_some(Block { lines: used, shown })
 }
 
 /// Types of records that are an answer to a question for an address.
@@ -191,6 +233,23 @@ mod tests {
         assert_eq!(found[0].1[0]["rcode"], "NOERROR");
         assert_eq!(found[0].1[0]["answers"].as_array().unwrap().len(), 2);
         assert_eq!(found[1].1[0]["name"], "192.0.2.53");
+    }
+
+    #[test]
+    fn the_vlans_of_a_port_are_read() {
+        let expected =
+            json!([{"port": "Ethernet1/1", "native_vlan": "5", "allowed_vlans": "10-12,20"}]);
+        let found = shown(
+            "interface Ethernet1/1\n  switchport mode trunk\n  switchport trunk native vlan 5\n  \
+             switchport trunk allowed vlan 10-12\n  switchport trunk allowed vlan add 20",
+        );
+        assert_eq!(found, [("trunks", expected)]);
+        let found = shown(
+            "Name: Gi1/0/1\nOperational Mode: trunk\nTrunking Native Mode VLAN: 1 (default)\n\
+             Trunking VLANs Enabled: 10,20",
+        );
+        assert_eq!(found[0].1[0]["status"], "trunking");
+        assert_eq!(found[0].1[0]["allowed_vlans"], "10,20");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::durations::{date, seconds};
 use super::facts::{Fine, Read};
 use super::figures::UTILIZATION_PERCENT_MIN;
 use super::interpret::words;
+use super::vocabulary::SYMPTOMS;
 
 /// An answer that is older than the newest one by more is stale, in seconds.
 const STALE_S_MIN: f64 = 86_400.0;
@@ -18,6 +19,9 @@ const NUMBERS: &[&str] = &[
 /// Words of a restart.
 const RESTARTS: &[&str] =
     &["reboot", "rebooted", "restart", "restarted", "reload", "reloaded", "crash", "crashed"];
+
+/// Faults that somebody may look for without having one.
+const FAULTS: &[&str] = &["wrong", "problems", "drops", "timeouts", "lost"];
 
 /// Words with which somebody asks whether each neighbor is up.
 const ALL: &[&str] = &["all", "every", "each", "both"];
@@ -114,6 +118,15 @@ pub(super) fn switched_off(
     (!all.is_empty()).then(|| all.join("; "))
 }
 
+/// Whether somebody reports a fault, and does not only ask if there is one.
+pub(super) fn reports_a_fault(said: &[String]) -> bool {
+    let has = |list: &[&str]| said.iter().any(|word| list.contains(&word.as_str()));
+    let is_search = has(&["any", "anything", "there"]) && !has(&["why"]);
+    said.iter().any(|word| {
+        SYMPTOMS.contains(&word.as_str()) && !(is_search && FAULTS.contains(&word.as_str()))
+    })
+}
+
 /// Whether a question asks if each one is up, so that one that is switched off is not as asked.
 pub(super) fn asks_all_up(question: &str) -> bool {
     let said = words(question);
@@ -154,6 +167,19 @@ mod tests {
         assert!(of("Was r1 restarted this week?", 6.0));
         assert!(!of("Was r1 restarted in the last 2 days?", 3.0));
         assert!(!of("Are there errors of the last 7 days?", 3.0));
+    }
+
+    #[test]
+    fn a_search_for_faults_reports_none() {
+        let of = |text: &str| {
+            let said: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            reports_a_fault(&said)
+        };
+        assert!(!of("is there anything wrong in the log"));
+        assert!(!of("are there any problems with bgp"));
+        assert!(of("why are there any drops"));
+        assert!(of("bgp is slow"));
+        assert!(of("what is wrong with bgp"));
     }
 
     #[test]
