@@ -97,6 +97,7 @@ impl Reader {
         let is_percent =
             object.get(name).and_then(Value::as_str).is_some_and(|text| text.contains('%'));
         let own = location.name(object);
+        let is_doubtful = location.is_doubtful || object.is_doubtful(subjects);
         let named = |what: &str| format!("{words} {what}{}", object.reason());
         let (attribute, problem) = match kind {
             Field::Neutral | Field::Alarm => return,
@@ -133,16 +134,14 @@ impl Reader {
             Field::Prefixes if number < 0.0 => {
                 return self.unknown(format!("{words}: {name} is {number}"));
             }
-            Field::Prefixes
-                if number == 0.0 && (location.is_doubtful || object.is_doubtful(subjects)) =>
-            {
+            Field::Prefixes if number == 0.0 && is_doubtful => {
                 return self.unknown(format!("{words}: {name} is 0, and its state is not known"));
             }
             Field::Prefixes => {
+                self.sends(name, number, object, location);
                 if name.contains("state") {
                     self.fine(subjects, "state", None, &own);
                 }
-                self.sends(name, number, object, location);
                 let peer = peer(object, location);
                 ("prefixes", prefixes(number, object).map(|what| format!("{peer} {what}")))
             }
@@ -157,11 +156,7 @@ impl Reader {
             _ if number > EPOCH_S_MIN && is_of_time(name) => return,
             _ if number == 0.0 && (name.contains("qlen") || name.contains("queue")) => return,
             _ if is_of_neighbors(name) => {
-                let is_passive = object.get("passive").is_some_and(|passive| passive == true)
-                    || object.get("state").is_some_and(|state| state == "passive");
-                let is_alone = number == 0.0
-                    && !is_passive
-                    && OF_NEIGHBORS.iter().any(|s| subjects.contains(s));
+                let is_alone = number == 0.0 && !is_passive(object, subjects);
                 ("neighbors", is_alone.then(|| named("has no neighbor")))
             }
             _ => return self.bounded(name, number, object, &words, subjects),
@@ -240,6 +235,10 @@ impl Reader {
         subjects: &[&'static str],
     ) {
         let side = if name.contains("tx") || name.contains("transmit") { "tx" } else { "rx" };
+        // The module's own alarms judge its power.
+        if ["low_alarm", "high_alarm"].iter().all(|alarm| is_off(object, side, alarm)) {
+            return self.fine(subjects, "power", Some(number), &object.name());
+        }
         // A threshold without a side is one of this power only if it is the only one.
         let plain = |which: &str| {
             let names = [
@@ -264,6 +263,22 @@ impl Reader {
             _ => self.unknown(format!("{text}, without its thresholds")),
         }
     }
+}
+
+/// Whether an alarm of a side is shown and off.
+fn is_off(object: &Object<'_>, side: &str, alarm: &str) -> bool {
+    let mut of_side =
+        object.0.iter().filter(|(name, _)| name.contains(side) && name.ends_with(alarm));
+    of_side.any(|(_, value)| {
+        *value == false || value.as_str().is_some_and(|text| text.eq_ignore_ascii_case("off"))
+    })
+}
+
+/// Whether an interface has no neighbors by design, or is none of a protocol with neighbors.
+fn is_passive(object: &Object<'_>, subjects: &[&'static str]) -> bool {
+    object.get("passive").is_some_and(|passive| passive == true)
+        || object.get("state").is_some_and(|state| state == "passive")
+        || !OF_NEIGHBORS.iter().any(|subject| subjects.contains(subject))
 }
 
 /// Whether a session has been up for longer than the flaps that it counts.

@@ -111,6 +111,15 @@ pub(super) fn action_of(step: &str, known: Known<'_>, offered: &[ToolSpec]) -> A
             Err(reason) => reasons.push(reason),
         }
     }
+    // The ends of a link between several devices are known by their neighbors.
+    if action.contains("both ends")
+        && known.device.contains(", ")
+        && let Ok(call) = call("lldp", action, known, offered)
+        && !calls.is_empty()
+        && calls.iter().all(|made| made.tool != call.tool)
+    {
+        calls.push(call);
+    }
     if calls.is_empty() { Action::Impossible(reasons.join("; ")) } else { Action::Calls(calls) }
 }
 
@@ -434,6 +443,19 @@ mod tests {
             Action::Impossible(why) => format!("impossible: {why}"),
         };
         assert_eq!(said, expected, "{step}");
+    }
+
+    #[test]
+    fn both_ends_of_several_devices_need_their_neighbors() {
+        let of = |device: &str| {
+            let known = Known { device, interface: None, vrf: None, is_anything_found: false };
+            match action_of("Compare the BGP timers at both ends.", known, &offered()) {
+                Action::Calls(calls) => calls.into_iter().map(|call| call.tool).collect::<Vec<_>>(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(of("pe1, pe2"), ["get_routing_info", "show_lldp"]);
+        assert_eq!(of("pe1"), ["get_routing_info"]);
     }
 
     #[test]

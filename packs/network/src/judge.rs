@@ -304,6 +304,20 @@ fn sentence_by(
         .unwrap_or((Verdict::NotAnswered, Some("no device is known".to_owned())))
 }
 
+/// The subjects of a sentence, and what it asks about them.
+fn asked_of(said: &[String]) -> (Vec<&'static str>, Vec<&'static str>) {
+    let (subjects, mut attributes) = (lexicon::subjects(said), lexicon::attributes(said));
+    // What to search a log for is not asked of the log.
+    if subjects.contains(&"log") {
+        return (vec!["log"], Vec::new());
+    }
+    // What a rule of an access list drops is no error.
+    if subjects == ["acl"] {
+        attributes.retain(|attribute| *attribute != "errors");
+    }
+    (subjects, attributes)
+}
+
 fn judge_device(
     state: &State,
     sentence: &str,
@@ -312,16 +326,7 @@ fn judge_device(
 ) -> (Verdict, Option<String>) {
     let not_judged = |reason: String| (Verdict::NotJudged, Some(reason));
     let said = words(sentence);
-    let (mut subjects, mut attributes) = (lexicon::subjects(&said), lexicon::attributes(&said));
-    // What to search a log for is not asked of the log.
-    if subjects.contains(&"log") {
-        subjects = vec!["log"];
-        attributes.clear();
-    }
-    // What a rule of an access list drops is no error.
-    if subjects == ["acl"] {
-        attributes.retain(|attribute| *attribute != "errors");
-    }
+    let (mut subjects, mut attributes) = asked_of(&said);
     let fine: Vec<&Fine> = reads.iter().flat_map(|read| &read.fine).collect();
     if let Some(why) =
         specific::above(sentence, &fine).or_else(|| specific::restarted(sentence, &fine))
@@ -329,14 +334,14 @@ fn judge_device(
         return (Verdict::NotFine, Some(why));
     }
     let names = asks::names(sentence, &said, &state.device_name);
-    let root = specific::root(sentence, &names, &state.device_name, reads);
-    if let Some(why) = root.as_ref().and_then(|root| root.as_ref().err()) {
-        return (Verdict::NotFine, Some(why.clone()));
-    }
-    // The VLAN of a spanning tree says which one.
-    if root.is_some() {
-        subjects.retain(|subject| *subject != "vlan");
-        attributes.retain(|attribute| *attribute != "root");
+    match specific::root(sentence, &names, &state.device_name, reads) {
+        Some(Err(why)) => return (Verdict::NotFine, Some(why)),
+        // The VLAN of a spanning tree says which one.
+        Some(Ok(())) => {
+            subjects.retain(|subject| *subject != "vlan");
+            attributes.retain(|attribute| *attribute != "root");
+        }
+        None => {}
     }
     let concerns = |about: &[&'static str]| {
         subjects.is_empty()
@@ -351,9 +356,8 @@ fn judge_device(
     if wrong.any(|wrong| concerns(&wrong.subjects) && is_asked(&wrong.text)) {
         return (Verdict::NotFine, off);
     }
-    if let Some(why) =
-        off.filter(|_| sentence == state.user_query && specific::asks_all_up(sentence))
-    {
+    let is_question = sentence == state.user_query;
+    if let Some(why) = off.filter(|_| is_question && specific::asks_all_up(sentence)) {
         return (Verdict::NotFine, Some(why));
     }
     let is_counted = |fine: &&&Fine| fine.attribute == "state" && concerns(&fine.subjects);
