@@ -59,6 +59,12 @@ pub enum BucketError {
 }
 
 impl Buckets {
+    /// Those of a stack, in its data folder.
+    pub fn of_stack(data: &Path) -> Self {
+        Self::new(data.join(FOLDER))
+    }
+
+    /// The buckets in a folder.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }

@@ -34,7 +34,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workflow::{metric, state_machine};
 
-use crate::buckets::{self, Buckets};
+use crate::buckets::Buckets;
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
 use crate::checkpoints::{Signer, Signing, Witness};
@@ -61,7 +61,7 @@ use agents::{Inside, agents};
 use data::Data;
 use lambdas::{functions, watchdog};
 use serving::serve;
-use settings::settings;
+use settings::running;
 
 /// The journal's file in the data folder.
 pub const JOURNAL_FILE: &str = "journal.db";
@@ -223,7 +223,7 @@ impl Stack {
         let of_file = std::mem::take(&mut config.functions);
         let functions = load.noting(functions(&store, &clock, &aws, rules)).with_file(of_file);
         let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
-        let buckets = Some(Buckets::new(data.folder.join(buckets::FOLDER)));
+        let buckets = Some(Buckets::of_stack(&data.folder));
         let services =
             Services { functions: functions.clone(), agent_core, load: load.clone(), buckets };
         let executions = executions(&config, &store, &clock, services).await?;
@@ -332,23 +332,6 @@ async fn executions(
     let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
     executions.wake_when_taken_up(end_former_runners(store, clock.now()).await);
     Ok(executions)
-}
-
-fn running(
-    config: &Config,
-    executions: &Executions,
-    signing: &Signing,
-    steps: &ClockSteps,
-    notices: &Notices,
-) -> Running {
-    Running {
-        executions: executions.clone(),
-        admission: config.admission.clone(),
-        signing: signing.clone(),
-        clock_steps: steps.clone(),
-        settings: settings(config),
-        notices: notices.clone(),
-    }
 }
 
 fn outbox(

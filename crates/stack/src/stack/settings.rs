@@ -4,9 +4,32 @@ use journal::sqlite::Durability;
 use serde_json::{Value, json};
 
 use super::{Config, Isolation};
+use crate::checkpoints::Signing;
+use crate::endpoint::Running;
+use crate::executions::Executions;
+use crate::notices::Notices;
+use crate::steps::ClockSteps;
+
+/// What the endpoint tells of the stack.
+pub(super) fn running(
+    config: &Config,
+    executions: &Executions,
+    signing: &Signing,
+    steps: &ClockSteps,
+    notices: &Notices,
+) -> Running {
+    Running {
+        executions: executions.clone(),
+        admission: config.admission.clone(),
+        signing: signing.clone(),
+        clock_steps: steps.clone(),
+        settings: settings(config),
+        notices: notices.clone(),
+    }
+}
 
 /// What the stack was started with, for `doctor`. No secrets.
-pub(super) fn settings(config: &Config) -> Value {
+fn settings(config: &Config) -> Value {
     let isolation = match config.isolation {
         Isolation::None => "none",
         Isolation::Processes { .. } => "processes",
