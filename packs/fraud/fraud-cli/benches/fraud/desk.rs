@@ -65,9 +65,6 @@ impl Desk {
         else {
             panic!("{id} was not investigated");
         };
-        if result["recommendations"][0]["action"] == "block_card" {
-            println!("BLOCK {id} {} {}", result["context"]["transaction"], result["findings"]);
-        }
         Investigated {
             // A payment that was not assessed has no score, but evidence that ranks it.
             score: result["reasoning"]["likelihood_permille"].as_f64().unwrap() / 1_000.0,
