@@ -105,7 +105,7 @@ fn an_agent_that_is_added_to_the_file_can_be_triggered() {
 #[test]
 fn a_misspelt_critical_tool_is_named_and_nothing_is_called() {
     const PAYS: &str = "from daybook import agent, run\n\n@agent(\"notes\", version=1, servers=[\"bank\"])\n\
-                        def notes(ctx) -> dict:\n    return {\"paid\": ctx.tool(\"bank\", \"pay\")}\n\nrun(notes)\n";
+                        def notes(ctx) -> dict:\n    return {\"paid\": ctx.tool(\"bank\", \"transfer\")}\n\nrun(notes)\n";
     const BANK: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -117,7 +117,7 @@ for line in sys.stdin:
         result = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}},
                   "serverInfo": {"name": "bank", "version": "1"}}
     elif asked["method"] == "tools/list":
-        result = {"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]}
+        result = {"tools": [{"name": "transfer", "inputSchema": {"type": "object"}}]}
     elif asked["method"] == "tools/call":
         open("paid.log", "a").write("paid\n")
         result = {"content": [{"type": "text", "text": "paid"}]}
@@ -126,20 +126,20 @@ for line in sys.stdin:
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "notes.py", PAYS);
     write(folder.path(), "bank.py", BANK);
-    let more = "critical = [\"bank.pya\"]\n[mcp.bank]\ncommand = [\"python3\", \"bank.py\"]\n";
+    let more = "critical = [\"bank.transfr\"]\n[mcp.bank]\ncommand = [\"python3\", \"bank.py\"]\n";
     write(folder.path(), "daybook.toml", &file(more));
     let named =
-        "the critical tool `bank.pya` is not offered by server `bank` (did you mean `pay`?)";
+        "the critical tool `bank.transfr` is not offered by server `bank` (did you mean `transfer`?)";
     let checked = run_in(folder.path(), &["check", "daybook.toml"]);
     assert_eq!(checked.exit, 2, "{checked:#?}");
     assert!(checked.stderr.contains(named), "{checked:#?}");
     let doctor = run_in(folder.path(), &["--data", "data", "doctor"]);
-    assert!(doctor.exit == 1 && doctor.stdout.contains("bank.pya"), "{doctor:#?}");
+    assert!(doctor.exit == 1 && doctor.stdout.contains("bank.transfr"), "{doctor:#?}");
     let dev = dev(folder.path(), &[]);
     let ran = at(folder.path(), &dev, &["trigger", "--agent", "notes", "--wait", "--json"]);
     let ended = session(&ran);
     assert_eq!(ended["status"], "FAILED", "{ended:#}");
-    assert!(ended.to_string().contains("bank.pya"), "{ended:#}");
+    assert!(ended.to_string().contains("bank.transfr"), "{ended:#}");
     assert!(!folder.path().join("paid.log").exists(), "it was called without an approval");
     assert_eq!(dev.stop("-TERM"), 0);
 }

@@ -236,7 +236,7 @@ mod tests {
         let session = json!({"status": SUCCEEDED, "result": result, "summary": "Too little."});
         let one = Investigated { id: "t1".to_owned(), session };
         assert_eq!(one.in_short(), "t1 not assessed");
-        assert_eq!((one.summary(), one.score_is()), (Some("Too little."), "none"));
+        assert_eq!((one.summary(), one.score_is()), (Some("Too little."), ""));
         assert!(counts(&[one]).contains("1 not assessed"));
     }
 }
