@@ -361,7 +361,7 @@ fn check_agent(name: &str, agent: &toml::Value) -> Result<(), String> {
             let needs = format!(
                 "agents.{name} needs one of `command`, `url`, `http_command`, `file` and `prompt`"
             );
-            let similar = |key: &String| Some((key.clone(), nearest(key, KINDS.into_iter())?));
+            let similar = |key: &String| Some((key.clone(), nearest(key, KINDS)?));
             Err(match table.keys().find_map(similar).filter(|_| kinds.is_empty()) {
                 Some((key, near)) => format!("{needs} (did you mean `{near}` by `{key}`?)"),
                 None => needs,
