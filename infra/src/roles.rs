@@ -240,7 +240,7 @@ fn model(names: &Names, config: &Config) -> Option<Statement> {
 
 /// The permissions of `packs/incident/iam/aws-diagnostics.json`, within this account. Logs are those of
 /// functions, and the configured groups: other logs may hold anything.
-fn diagnostics(names: &Names, config: &Config) -> [Statement; 3] {
+fn diagnostics(names: &Names, config: &Config) -> [Statement; 4] {
     let because = "An incident may be about any function of the account; these calls only read.";
     let groups =
         std::iter::once("/aws/lambda/").chain(config.log_groups.iter().map(String::as_str));
@@ -265,6 +265,13 @@ fn diagnostics(names: &Names, config: &Config) -> [Statement; 3] {
                 "iam:ListAttachedRolePolicies",
             ],
             &[roles],
+        )
+        .wide(because),
+        // Source: AWS, Service Authorization Reference: both know no resources.
+        Statement::allow(
+            "ReadChangesAndSecurityGroups",
+            &["cloudtrail:LookupEvents", "ec2:DescribeSecurityGroupRules"],
+            &["*".to_owned()],
         )
         .wide(because),
     ]

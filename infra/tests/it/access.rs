@@ -395,6 +395,30 @@ fn the_agent_reads_logs_of_functions_alone() {
     }
 }
 
+/// Its diagnostics need no more, and would say less without one of them.
+#[test]
+fn the_agent_may_make_every_call_of_its_diagnostics() {
+    let roles = roles(&read("daybook-dev.template.json"));
+    let file = "../packs/incident/iam/aws-diagnostics.json";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let policy: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let statements = policy["Statement"].as_array().unwrap();
+    let actions = statements.iter().flat_map(|statement| match &statement["Action"] {
+        Value::Array(actions) => actions.clone(),
+        one => vec![one.clone()],
+    });
+    for action in actions {
+        let action = action.as_str().unwrap();
+        let resource = match action.split_once(':').unwrap().0 {
+            "lambda" => "arn:aws:lambda:eu-west-1:123456789012:function:orders",
+            "logs" => "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/lambda/orders:*",
+            "iam" => "arn:aws:iam::123456789012:role/orders",
+            _ => "*",
+        };
+        assert!(allows(&roles["RuntimeRole"], &Request::on(action, resource)), "{action}");
+    }
+}
+
 /// The policy of DEPLOYMENT.md for a person who works with sessions.
 #[test]
 fn a_person_neither_writes_records_nor_calls_the_poller_directly() {

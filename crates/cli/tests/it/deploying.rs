@@ -103,6 +103,7 @@ fn the_images_tag_is_of_the_source_that_is_compiled() {
         "journal/src",
         "packs/checkup",
         "poller/src",
+        "sdk/rust",
         "toolkits/asl/src",
         "toolkits/tlog/src",
     ] {
