@@ -44,6 +44,11 @@ impl Drop for Container {
 impl Suite for DynamoStore {
     type Host = Container;
 
+    /// Each effect is a round trip to DynamoDB Local, which is the same for all of them.
+    fn kits_at_length() -> Vec<Kit> {
+        vec![Kit::Python]
+    }
+
     async fn fresh(folder: &Path, kit: Kit, _: &Agent) -> (Self, Container) {
         let endpoint = dynamodb().unwrap();
         let store = Self::fresh_for_tests(&endpoint).await.unwrap();

@@ -10,7 +10,7 @@ on_both_hosts!(
 );
 
 async fn a_program_has_ten_thousand_effects_and_replays_them<S: Suite>() {
-    for kit in Kit::all() {
+    for kit in S::kits_at_length() {
         let whole = World::<S>::of(kit).await;
         assert_eq!(whole.completed("count", 10_000).await["sum"], 49_995_000, "{kit:?}");
         let steps = whole.steps().await;

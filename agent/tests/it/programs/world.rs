@@ -100,6 +100,11 @@ fn rust() -> PathBuf {
 pub trait Suite: Store {
     type Host: Hosts;
 
+    /// The kits of a test that takes minutes.
+    fn kits_at_length() -> Vec<Kit> {
+        Kit::all()
+    }
+
     /// An empty journal, and a host of the kit's program.
     async fn fresh(folder: &Path, kit: Kit, agent: &Agent) -> (Self, Self::Host);
 }

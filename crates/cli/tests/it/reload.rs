@@ -128,8 +128,7 @@ for line in sys.stdin:
     write(folder.path(), "bank.py", BANK);
     let more = "critical = [\"bank.transfr\"]\n[mcp.bank]\ncommand = [\"python3\", \"bank.py\"]\n";
     write(folder.path(), "daybook.toml", &file(more));
-    let named =
-        "the critical tool `bank.transfr` is not offered by server `bank` (did you mean `transfer`?)";
+    let named = "the critical tool `bank.transfr` is not offered by server `bank` (did you mean `transfer`?)";
     let checked = run_in(folder.path(), &["check", "daybook.toml"]);
     assert_eq!(checked.exit, 2, "{checked:#?}");
     assert!(checked.stderr.contains(named), "{checked:#?}");
