@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use graph::agent::Agent;
@@ -28,8 +28,8 @@ use crate::resolve::Context;
 /// The default folder of the local stack.
 pub const DEFAULT_FOLDER: &str = ".daybook";
 
-/// How long a session's first record may take after its execution has started, on a busy machine.
-const BEGUN_WITHIN: Duration = Duration::from_secs(10);
+/// How often at most a session is read until its first record is there: for ten seconds, on a busy machine.
+const BEGUN_POLLS_MAX: u32 = 500;
 
 /// How often a session that has just started is read until its first record is there.
 const BEGUN_POLL: Duration = Duration::from_millis(20);
@@ -189,8 +189,10 @@ impl Reader {
         let unreadable =
             || format!("cannot read session {id}; `daybook verify {id}` reports the damage");
         let mut events = read::events(&self.store, &id).await.with_context(unreadable)?;
-        let deadline = Instant::now() + BEGUN_WITHIN;
-        while events.is_empty() && self.has_begun(&id).await? && Instant::now() < deadline {
+        for _ in 0..BEGUN_POLLS_MAX {
+            if !events.is_empty() || !self.has_begun(&id).await? {
+                break;
+            }
             tokio::time::sleep(BEGUN_POLL).await;
             events = read::events(&self.store, &id).await.with_context(unreadable)?;
         }
