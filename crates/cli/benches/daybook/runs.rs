@@ -159,6 +159,7 @@ pub async fn run(store: &SqliteStore, steps: u32, bytes: usize) -> SessionId {
         run: STEPS.resume(&[claimed]).unwrap(),
         tool_timeout: AT_ONCE,
         stop: CancellationToken::new(),
+        hands_over: Default::default(),
         spans: Spans::default(),
         profile: STEPS.profile(),
         local: agent::program::Local::default(),
