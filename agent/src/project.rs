@@ -363,7 +363,7 @@ fn check_agent(name: &str, agent: &toml::Value) -> Result<(), String> {
             );
             let similar = |key: &String| Some((key.clone(), nearest(key, KINDS)?));
             Err(match table.keys().find_map(similar).filter(|_| kinds.is_empty()) {
-                Some((key, near)) => format!("{needs} (did you mean `{near}` by `{key}`?)"),
+                Some((key, near)) => format!("{needs}; `{key}` is none (did you mean `{near}`?)"),
                 None => needs,
             })
         }
@@ -428,6 +428,10 @@ mod tests {
             (
                 "[agents.a]\nfile = \"x\"\ncritical = []\n",
                 "unknown key `agents.a.critical`; there are file",
+            ),
+            (
+                "[agents.a]\ncomand = [\"x\"]\n",
+                "agents.a needs one of `command`, `url`, `http_command`, `file` and `prompt`; `comand` is none (did you mean `command`?)",
             ),
             (
                 "[agents.a]\n",

@@ -116,6 +116,8 @@ impl<S: Store> Driver<S> {
                     let _ = waiting.send(outcome);
                 }
             }
+            // The program has ended: a step without an outcome will not get one.
+            local.waiting.clear();
             std::future::pending().await
         };
         tokio::select! {
@@ -126,8 +128,9 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Settles what was under way when the program was gone: the outcomes of calls are journaled, and a critical step
-    /// without one becomes a question. What is left then ends the session, unless the program was killed.
+    /// Handles a program that has ended without `end`. Journals the outcomes of the calls that it has started, and asks
+    /// a person about a critical step without an outcome. Otherwise the session fails; if the program was killed, it is
+    /// started again.
     async fn depart(
         &mut self,
         gone: Departed,

@@ -124,7 +124,8 @@ impl Buckets {
         let failed = |error| BucketError::Io(key.to_owned(), error);
         let folder = path.parent().unwrap_or(&self.folder);
         files::private::folder(folder).map_err(failed)?;
-        let part = folder.join(format!(".{}.part", Uuid::new_v4()));
+        // Beside the buckets, so that no list shows what an interrupted write leaves.
+        let part = self.folder.join(format!(".{}.part", Uuid::new_v4()));
         let written = (|| {
             let mut file = files::private::file(&part)?;
             file.write_all(bytes)?;

@@ -8,7 +8,7 @@ mod start;
 
 use super::diagnosis::{FaultType, RiskLevel, Severity};
 
-/// Start of the name of a CloudTrail call, and members of its request of which it must have one.
+/// The start of a CloudTrail event's name, and request parameters. The event must have one of them.
 pub(super) type Call = (&'static str, &'static [&'static str]);
 
 #[derive(Debug)]

@@ -36,7 +36,7 @@ pub async fn dev(
     let mut watched = Watched::new(&context.project);
     let running = own_stack::start(config).await?;
     match output::line(&format!("ready {}", running.url())) {
-        // Whoever started it may have read the first `ready` alone.
+        // The parent may have closed the pipe after the first `ready`.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         printed => printed?,
     }

@@ -32,7 +32,7 @@ fn call() -> Value {
     })
 }
 
-/// Three iterations, of which the first only computes and the others call.
+/// A Map with three iterations. The second and the third call a function.
 fn map() -> Value {
     json!({
         "Type": "Map", "End": true, "MaxConcurrency": 1,

@@ -59,7 +59,7 @@ pub fn contradicts<'a>(
     else {
         return false;
     };
-    // A name that stands for many places, such as "unknown", contradicts nothing.
+    // "unknown" and similar names can be anywhere, so they contradict nothing.
     let is_one_place = near(Point { latitude, longitude }) * 4 >= there.len() * 3;
     is_one_place && near(here) * 5 < there.len()
 }

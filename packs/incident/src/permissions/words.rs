@@ -64,7 +64,7 @@ impl<'a> Case<'a> {
         Some(if allowed.iter().any(|pattern| is_suffix(&pattern)) {
             format!(
                 "policy {policy} of role {} allows it on {list} only, and the secret's ARN ends with six \
-                 more characters, which the policy's ARN lacks (-?????? stands for them)",
+                 more characters that the policy's ARN lacks: write -?????? at its end",
                 self.role()
             )
         } else if list.is_empty() {

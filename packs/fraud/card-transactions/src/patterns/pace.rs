@@ -90,8 +90,8 @@ impl<'a> Scene<'a> {
             "; {purchases} online purchases of {sum} {currency} together, {times} times the usual amount, at \
              merchants that are new to the card"
         );
-        // Trips and furniture are bought in a row, too. But nobody begins to pay online with a row of
-        // vouchers and money.
+        // Honest people buy a trip or furniture in several payments, too. Nobody's first online payments
+        // are several vouchers and money transfers.
         let is_offline = self.habits.len() >= OFFLINE_HABITS_MIN
             && !self.knows(|past| past.channel == Channel::Online);
         if is_offline && purchases >= TAKEOVER_ROWS_MIN && liquid * 2 > purchases {

@@ -174,7 +174,7 @@ fn limit_of(payment: &Transaction) -> Option<i64> {
     (limit_cents >= i128::from(LIMIT_EURO_CENTS_MIN)).then_some(limit)
 }
 
-/// The least round number from a value on of which the value is at least this percentage.
+/// The smallest round number not below a value, if the value is at least this percentage of it.
 fn round_above(value: i64, percent: i64, tenths: &[i64]) -> Option<i64> {
     if value <= 0 {
         return None;
